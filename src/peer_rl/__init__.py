@@ -1,0 +1,71 @@
+"""PEER: one line for your critic's loss, and the paper around it.
+
+Names load on first use, so that ``import peer_rl`` and ``peer-rl --help`` cost nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from peer_rl.version import __version__
+
+if TYPE_CHECKING:
+    from peer_rl.diagnostics import Report, diagnose, drd
+    from peer_rl.regularizers import (
+        BEER,
+        DR3,
+        PEER,
+        CosinePEER,
+        FeatureNorm,
+        Features,
+        NoRegularizer,
+        Regularizer,
+        peer_loss,
+    )
+    from peer_rl.tap import RepresentationTap, check_critic
+
+_HOME = {
+    "BEER": "regularizers",
+    "DR3": "regularizers",
+    "PEER": "regularizers",
+    "CosinePEER": "regularizers",
+    "FeatureNorm": "regularizers",
+    "Features": "regularizers",
+    "NoRegularizer": "regularizers",
+    "Regularizer": "regularizers",
+    "peer_loss": "regularizers",
+    "Report": "diagnostics",
+    "diagnose": "diagnostics",
+    "drd": "diagnostics",
+    "RepresentationTap": "tap",
+    "check_critic": "tap",
+}
+
+__all__ = [
+    "BEER",
+    "DR3",
+    "PEER",
+    "CosinePEER",
+    "FeatureNorm",
+    "Features",
+    "NoRegularizer",
+    "Regularizer",
+    "Report",
+    "RepresentationTap",
+    "__version__",
+    "check_critic",
+    "diagnose",
+    "drd",
+    "peer_loss",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'peer_rl' has no attribute {name!r}")
+    return getattr(import_module(f"peer_rl.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,70 @@
+"""What the loop asks of an agent. An agent knows no environment, buffer, file, clock or logger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from peer_rl.regularizers import Features, Regularizer
+from peer_rl.replay.batch import Batch
+from peer_rl.training.seeding import Stream
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TD:
+    """One evaluation of the critic on a batch: the loss that PEER is added to, and the features it reads."""
+
+    loss: Tensor
+    features: Features
+    q: Tensor
+    """Mean value of the batch, for the log."""
+    priorities: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update tells the loop. Metrics are scalar tensors, read out once per window."""
+
+    metrics: dict[str, Tensor]
+    priorities: Tensor | None = None
+
+
+class Agent(Protocol):
+    """Every agent of ours. ``rng`` is the run's stream for the purpose at hand."""
+
+    device: torch.device
+    regularizer: Regularizer
+
+    def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
+        """Actions for a batch of observations; ``first`` marks rows that begin an episode."""
+        ...
+
+    def value(self, obs: Array) -> Tensor:
+        """The critic's value of each observation under the greedy policy, (B,)."""
+        ...
+
+    def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
+        """The critic's TD loss on a batch and the features behind it; changes nothing."""
+        ...
+
+    def critic_parameters(self) -> list[Tensor]:
+        """What the critic's loss trains."""
+        ...
+
+    def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
+        """Learn from one batch; ``index`` counts updates from 0."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed agent needs, as nested dicts of tensors and JSON values."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of ``state_dict``."""
+        ...

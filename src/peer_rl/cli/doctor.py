@@ -1,0 +1,94 @@
+"""``peer-rl doctor``: what is missing on this machine, and the command that mends it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from peer_rl.cli.options import parse
+
+_CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
+_REPORT = ("plotly", "matplotlib", "rliable")
+_ROOM = 1 << 30
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Check this machine. Exit code 0 if training works, 2 if something needed for it is missing."""
+
+    runs: Path = Path("runs")
+    """Where run directories live."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the check-up."""
+
+    level: str
+    """ok, optional or missing"""
+    text: str
+    mend: str = ""
+
+
+def main(arguments: list[str]) -> int:
+    """Print every finding, and the command that mends each."""
+    options = parse(DoctorOptions, arguments, prog="peer-rl doctor")
+    findings = [*_python(), *_packages(), *_hardware(), *_place(options.runs)]
+    for finding in findings:
+        print(f"{finding.level:<9} {finding.text}" + (f"\n{'':<9} mend: {finding.mend}" if finding.mend else ""))
+    missing = sum(finding.level == "missing" for finding in findings)
+    print("all that training needs is here" if not missing else f"{missing} thing(s) to mend")
+    return 2 if missing else 0
+
+
+def _python() -> Iterator[Finding]:
+    here = ".".join(map(str, sys.version_info[:3]))
+    ok = sys.version_info >= (3, 11)
+    yield Finding("ok" if ok else "missing", f"Python {here}", "" if ok else "install Python 3.11 or later")
+
+
+def _packages() -> Iterator[Finding]:
+    for name in _CORE:
+        try:
+            yield Finding("ok", f"{name} {version(name)}")
+        except PackageNotFoundError:
+            yield Finding("missing", f"{name} is not installed", f"pip install {name}")
+    absent = [name for name in _REPORT if find_spec(name) is None]
+    if absent:
+        yield Finding("missing", f"reports need {', '.join(absent)}", "pip install 'peer-rl[report]'")
+    else:
+        yield Finding("ok", "reports: " + ", ".join(f"{name} {version(name)}" for name in _REPORT))
+
+
+def _hardware() -> Iterator[Finding]:
+    yield Finding("ok", f"{os.cpu_count()} processor cores")
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    if torch.cuda.is_available():
+        yield Finding("ok", f"CUDA: {torch.cuda.get_device_name()}")
+    elif torch.backends.mps.is_available():
+        yield Finding("ok", "Apple's MPS")
+    else:
+        yield Finding("optional", "no GPU that torch can use; everything runs on the CPU")
+
+
+def _place(runs: Path) -> Iterator[Finding]:
+    """Whether runs can be written: the nearest existing folder above ``runs`` decides."""
+    folder = runs.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        yield Finding("missing", f"{folder} cannot be written", "choose another place with --runs")
+        return
+    free = shutil.disk_usage(folder).free
+    level = "ok" if free > _ROOM else "missing"
+    mend = "" if free > _ROOM else f"free some space on the disk of {folder}"
+    yield Finding(level, f"runs go to {runs}; {free / 1e9:.0f} GB free", mend)

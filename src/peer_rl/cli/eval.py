@@ -1,0 +1,45 @@
+"""``peer-rl eval RUN``: play a run's policy without exploration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from peer_rl.cli.options import parse
+from peer_rl.configs.checks import check_not_negative, check_positive
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """Evaluate the policy in a run's newest checkpoint. Nothing is written."""
+
+    run: Positional[Path]
+    """The run directory."""
+    episodes: int = 10
+    """Episodes to play."""
+    seed: int = 0
+    """Seed of the episodes."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+
+
+def main(arguments: list[str]) -> int:
+    """Play and print."""
+    options = parse(EvalOptions, arguments, prog="peer-rl eval")
+    check_positive("episodes", options.episodes)
+    check_not_negative("seed", options.seed)
+    import numpy as np
+
+    from peer_rl.training.api import load
+
+    policy = load(options.run, options.device)
+    result = policy.evaluate(options.episodes, options.seed)
+    spread = np.std(result.returns, ddof=1) if options.episodes > 1 else float("nan")
+    frames = policy.step * policy.frames_per_step
+    print(f"{policy.config.agent} on {policy.config.task}, seed {policy.config.seed}, beta {policy.config.beta:g}")
+    print(f"trained for {policy.step} steps = {frames} frames")
+    print(f"return {result.mean:.2f} +- {spread:.2f} (standard deviation over {options.episodes} episodes)")
+    print(f"length {np.mean(result.lengths):.1f} steps")
+    return 0

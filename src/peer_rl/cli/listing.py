@@ -1,0 +1,36 @@
+"""``peer-rl list``: the agents, tasks and experiments there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tyro.conf import Positional
+
+from peer_rl.cli.options import parse
+from peer_rl.configs import AGENTS
+from peer_rl.envs.tasks import SUITES, TASKS
+from peer_rl.experiments import EXPERIMENTS
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """Show what there is."""
+
+    what: Positional[Literal["all", "agents", "tasks", "experiments"]] = "all"
+    """What to show."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the tables."""
+    what = parse(ListOptions, arguments, prog="peer-rl list").what
+    agents = [(name, f"{e.about}; {e.actions} actions, beta {e.beta:g} by default") for name, e in AGENTS.items()]
+    tasks = [(task.name, task.about) for task in TASKS.values()]
+    tasks += [("gym/ANY-ID", SUITES["gym"]), ("module:factory", SUITES["custom"])]
+    tables = {"agents": agents, "tasks": tasks, "experiments": list(EXPERIMENTS.items())}
+    for title, rows in tables.items():
+        if what in ("all", title):
+            print(f"{title}:")
+            for name, about in rows:
+                print(f"  {name:<18} {about}")
+    return 0

@@ -1,0 +1,65 @@
+"""Entry point: finds the subcommand, and turns every error that is the user's to mend into one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from peer_rl.errors import ConfigError, PeerError, nearest
+from peer_rl.version import __version__
+
+COMMANDS = {
+    "train": "train one run; the same command again continues it",
+    "eval": "evaluate a run's policy",
+    "report": "figures and tables of run directories",
+    "reproduce": "run a table or figure of the paper, then report",
+    "list": "agents, tasks and experiments there are",
+    "doctor": "what is missing on this machine, and the command that mends it",
+}
+_MODULES = {"list": "listing"}
+
+
+def _help() -> str:
+    rows = "\n".join(f"  {name:<10} {about}" for name, about in COMMANDS.items())
+    return (
+        "peer-rl: PEER for deep reinforcement learning\n\n"
+        "usage: peer-rl COMMAND [OPTIONS]\n\n"
+        f"commands:\n{rows}\n\n"
+        "examples:\n"
+        "  peer-rl reproduce gridworld\n"
+        "  peer-rl train dqn --task gym/CartPole-v1 --seed 3\n"
+        "  peer-rl train dqn --task gym/CartPole-v1 --seed 3 --beta 0\n\n"
+        "peer-rl COMMAND --help tells all options of a command."
+    )
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        print(f"peer-rl {__version__}")
+        return 0
+    try:
+        return _run(arguments[0], arguments[1:])
+    except PeerError as error:
+        print(f"peer-rl: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("peer-rl: stopped; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, as in `peer-rl list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    if name not in COMMANDS:
+        hint = nearest(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+        raise ConfigError(f"unknown command {name!r}{hint}")
+    module = import_module(f"peer_rl.cli.{_MODULES.get(name, name)}")
+    code: int = module.main(arguments)
+    return code

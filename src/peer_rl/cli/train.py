@@ -1,0 +1,122 @@
+"""``peer-rl train AGENT --task SUITE/NAME``: train one run, or continue it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+from tyro.conf import arg
+
+from peer_rl.cli.options import parse
+from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
+from peer_rl.configs.checks import check_not_negative, check_positive
+from peer_rl.configs.resolve import canonical, defaults
+from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.tasks import find_task
+from peer_rl.errors import ConfigError
+
+Settings = TypeVar("Settings")
+_EXAMPLE_TASK = "gym/CartPole-v1"
+
+
+@dataclass(frozen=True)
+class TrainOptions(Generic[Settings]):
+    """Train one run. The same command again continues it, or says that it is finished."""
+
+    run: Annotated[RunConfig[Settings], arg(name="")]
+    frames: int | None = None
+    """Environment frames to train for, instead of --steps: agent steps x action repeat."""
+    runs: Path = Path("runs")
+    """Where run directories live."""
+    checkpoint_seconds: float = 60.0
+    """A checkpoint is taken at the first episode end this long after the last one."""
+    dry_run: bool = False
+    """Only show the run directory and every setting with its origin."""
+    quiet: bool = False
+    """No progress bar."""
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, train, and say where the run is."""
+    options, origins = read_options(arguments)
+    if options.dry_run:
+        return _show_plan(options, origins)
+    from peer_rl.cli.progress import TrainingBar, summary
+    from peer_rl.training.api import train
+
+    label = f"{options.run.agent} {options.run.task} beta={options.run.beta:g} seed={options.run.seed}"
+    with TrainingBar(label, quiet=options.quiet) as bar:
+        path = train(options.run, runs=options.runs, checkpoint_seconds=options.checkpoint_seconds, show=bar.show)
+    if not options.quiet:
+        print(summary(path))
+    return 0
+
+
+def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
+    """The run that the arguments describe, and where each setting comes from."""
+    asks_help = not arguments or arguments[0] in ("-h", "--help")
+    if not asks_help and arguments[0].startswith("-"):
+        raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
+    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], arguments[1:])
+    entry = find_agent(agent)
+    early = _read_early(rest)
+    if early.task is None and not {"-h", "--help"} & set(rest):
+        raise ConfigError(f"name the task: peer-rl train {agent} --task TASK; see: peer-rl list tasks")
+    base, origins = defaults(agent, early.task or _EXAMPLE_TASK, preset=early.preset, profile=early.profile)
+    base = _choose_budget(base, early)
+    prog = f"peer-rl train {'AGENT' if asks_help else agent}"
+    kind: Any = TrainOptions[entry.settings]  # type: ignore[name-defined]
+    options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
+    run = canonical(_with_frames(options.run, options.frames))
+    check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
+    before = as_dict(base)
+    origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
+    return replace(options, run=run, frames=None), origins
+
+
+def _read_early(rest: list[str]) -> argparse.Namespace:
+    """The options that decide which defaults the others have; anything wrong with them is told later, by tyro."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name, default in (("task", None), ("preset", ""), ("profile", "paper")):
+        early.add_argument(f"--{name}", default=default)
+    for name in ("steps", "episodes", "frames"):
+        early.add_argument(f"--{name}", default=None)
+    try:
+        return early.parse_known_args(rest)[0]
+    except argparse.ArgumentError as error:
+        raise ConfigError(f"{error.argument_name} needs a value") from error
+
+
+def _choose_budget(base: AnyRunConfig, early: argparse.Namespace) -> AnyRunConfig:
+    """A budget that is given replaces the default one; two are a contradiction."""
+    given = [name for name in ("steps", "episodes", "frames") if getattr(early, name) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"give one budget, not {len(given)}: {' and '.join('--' + name for name in given)}")
+    if given == ["episodes"]:
+        return replace(base, steps=None, episodes=base.episodes or 1)
+    return replace(base, steps=base.steps or 1, episodes=None) if given else base
+
+
+def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
+    if frames is None:
+        return run
+    check_positive("frames", frames)
+    repeat = find_task(run.task).action_repeat
+    if frames % repeat:
+        raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
+    return replace(run, steps=frames // repeat)
+
+
+def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from peer_rl.training.rundir import run_path
+
+    table = Table("setting", "value", "origin", title=str(run_path(options.run, options.runs)))
+    for path, value in as_dict(options.run).items():
+        table.add_row(path, str(value), origins.get(path, "default"))
+    Console().print(table)
+    return 0

@@ -1,0 +1,170 @@
+"""Settings in layers: agent defaults < suite < task < --preset < profile < what the user says."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from hashlib import sha256
+from typing import Any
+
+from peer_rl.configs.agents import find_agent
+from peer_rl.configs.presets import PRESETS, PROFILES, SUITES, TASKS, Layer, Value
+from peer_rl.configs.run import AnyRunConfig, RunConfig
+from peer_rl.envs.tasks import find_task
+from peer_rl.errors import ConfigError, nearest
+
+Origins = dict[str, str]
+_BUDGETS = ("steps", "episodes")
+_LONGEST_VARIANT = 120
+
+
+def as_dict(config: Any) -> dict[str, Any]:
+    """Every setting by its dotted path, None left out, tuples as lists: what config.toml holds, flattened."""
+    flat: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            flat |= {f"{field.name}.{path}": inner for path, inner in as_dict(value).items()}
+        elif value is not None:
+            flat[field.name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def from_dict(flat: dict[str, Any]) -> AnyRunConfig:
+    """The config whose ``as_dict`` is ``flat``; an unknown or ill-typed setting is an error."""
+    for name in ("agent", "task"):
+        if not isinstance(flat.get(name), str):
+            raise ConfigError(f"the configuration names no {name}")
+    settings = find_agent(flat["agent"]).settings()
+    budget = {name: flat.get(name) for name in _BUDGETS}
+    blank = RunConfig(agent=flat["agent"], task=flat["task"], settings=settings, **_valid_budget(budget))
+    return apply(blank, {path: Value(value, "") for path, value in flat.items()}, {})
+
+
+def _valid_budget(budget: dict[str, Any]) -> dict[str, Any]:
+    return budget if any(value is not None for value in budget.values()) else {"steps": 1}
+
+
+def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
+    """``config`` with the layer's values; notes each one's origin. A budget replaces the other kind of budget."""
+    changes = {path: value.value for path, value in layer.items()}
+    for given, other in (_BUDGETS, _BUDGETS[::-1]):
+        if changes.get(given) is not None and other not in changes:
+            changes[other] = None
+            origins.pop(other, None)
+    origins |= {path: value.origin for path, value in layer.items()}
+    return typing.cast(AnyRunConfig, _replace(config, changes, ""))
+
+
+def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
+    """A frozen dataclass with values at dotted paths exchanged, each checked against its field's type."""
+    types = typing.get_type_hints(type(config))
+    own: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        if name not in types or (rest and not dataclasses.is_dataclass(getattr(config, name))):
+            known = [prefix + setting for setting in as_dict(config)]
+            raise ConfigError(f"unknown setting {prefix + path!r}{nearest(prefix + path, known)}")
+        if rest:
+            inner.setdefault(name, {})[rest] = value
+        else:
+            own[name] = _coerce(prefix + name, value, types[name])
+    for name, nested in inner.items():
+        own[name] = _replace(getattr(config, name), nested, f"{prefix}{name}.")
+    return dataclasses.replace(config, **own)
+
+
+def _coerce(path: str, value: Any, annotation: Any) -> Any:
+    """``value`` as the annotation wants it: whole numbers pass for floats, lists for tuples, nothing else."""
+    options = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
+    for option in options:
+        origin = typing.get_origin(option)
+        if option is type(None) and value is None:
+            return None
+        if option is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if option is int and isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if option is str and isinstance(value, str):
+            return value
+        if option is bool and isinstance(value, bool):
+            return value
+        if origin is typing.Literal and value in typing.get_args(option):
+            return value
+        if origin is tuple and isinstance(value, list | tuple):
+            element = typing.get_args(option)[0]
+            return tuple(_coerce(path, item, element) for item in value)
+    wanted = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")
+    raise ConfigError(f"setting {path} must be {wanted}, but is {value!r}")
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (typing.Union, __import__("types").UnionType)
+
+
+def configure(
+    agent: str, task: str, *, preset: str = "", profile: str = "paper", **given: Any
+) -> tuple[AnyRunConfig, Origins]:
+    """Resolve one run's settings; ``given`` holds dotted paths (``**{"learning.gamma": 0.9}``) or plain names.
+
+    Returns the config and, for each setting that a layer touched, where its value comes from.
+    """
+    config, origins = defaults(agent, task, preset=preset, profile=profile)
+    config = apply(config, {path: Value(value, "given") for path, value in given.items()}, origins)
+    return canonical(config), origins
+
+
+def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:
+    """The settings before the user says anything."""
+    entry, suite = find_agent(agent), find_task(task).suite
+    if (agent, suite) not in SUITES:
+        raise ConfigError(f"{agent} has no settings for the suite {suite!r}; see: peer-rl list")
+    origins: Origins = {}
+    config: AnyRunConfig = RunConfig(agent=agent, task=task, settings=entry.settings(), beta=entry.beta, steps=1)
+    layers = [SUITES[agent, suite], TASKS.get((agent, task), {})]
+    if preset:
+        layers.append(_named_preset(agent, preset))
+    if profile not in ("paper", "small", "smoke"):
+        raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
+    layers.append(PROFILES.get((suite, profile), {}))
+    layers.append({"preset": Value(preset, "given"), "profile": Value(profile, "given")})
+    for layer in layers:
+        config = apply(config, layer, origins)
+    return config, origins
+
+
+def _named_preset(agent: str, preset: str) -> Layer:
+    if (agent, preset) not in PRESETS:
+        known = [name for owner, name in PRESETS if owner == agent]
+        raise ConfigError(f"{agent} has no preset {preset!r}; there are: {', '.join(known) or 'none'}")
+    return PRESETS[agent, preset]
+
+
+def canonical(config: AnyRunConfig) -> AnyRunConfig:
+    """One spelling for the plain backbone: ``--regularizer none`` and ``--beta 0`` are the same run."""
+    if config.regularizer == "none" or config.beta == 0:
+        return dataclasses.replace(config, regularizer="peer", beta=0.0)
+    return config
+
+
+def variant(config: AnyRunConfig) -> str:
+    """``AGENT[+VARIANT]``: the settings that differ from the task's defaults, sorted, so experiments share runs."""
+    base, _ = defaults(config.agent, config.task, profile=config.profile)
+    normal, mine = as_dict(base), as_dict(config)
+    elsewhere = {"agent", "task", "seed", "profile", "preset", "device", "threads"}
+    words = [_word(path, value) for path, value in mine.items() if path not in elsewhere and normal.get(path) != value]
+    name = "+".join([config.agent, *sorted(words)])
+    if len(name) > _LONGEST_VARIANT:
+        name = f"{config.agent}+{sha256(name.encode()).hexdigest()[:12]}"
+    return name
+
+
+def _word(path: str, value: Any) -> str:
+    key = re.sub(r"^(settings|learning|protocol)\.", "", path).replace("_", "-")
+    if isinstance(value, list):
+        return f"{key}{'x'.join(str(item) for item in value)}"
+    if isinstance(value, str):
+        return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '-', value)}"
+    return f"{key}{value:g}" if isinstance(value, float) else f"{key}{value}"

@@ -1,0 +1,114 @@
+"""Everything that determines a run, saved as its config.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from tyro.conf import Suppress, arg
+
+from peer_rl.configs.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.errors import ConfigError
+
+Settings = TypeVar("Settings")
+Profile = Literal["paper", "small", "smoke"]
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """What the loop decides: how transitions are kept, and when and from what the agent learns."""
+
+    gamma: float = 0.99
+    """Discount of one agent step."""
+    n_step: int = 1
+    """Rewards summed before bootstrapping."""
+    batch_size: int = 64
+    """Transitions in one update."""
+    buffer_size: int = 100_000
+    """Transitions kept; the oldest make room."""
+    random_steps: int = 1_000
+    """First steps, taken with uniformly random actions and without updates."""
+    update_every: int = 1
+    """Agent steps between rounds of updates."""
+    updates: int = 1
+    """Updates in one round."""
+
+    def __post_init__(self) -> None:
+        check_fraction("gamma", self.gamma, above_zero=True)
+        for name in ("n_step", "batch_size", "buffer_size", "update_every", "updates"):
+            check_positive(name, getattr(self, name))
+        check_not_negative("random_steps", self.random_steps)
+        if self.batch_size > self.buffer_size:
+            raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
+
+
+@dataclass(frozen=True)
+class ProtocolConfig:
+    """What is written down while training. Nothing here changes a single weight (law 2)."""
+
+    eval_every: int = 5_000
+    """Agent steps between evaluations; 0 for none."""
+    eval_episodes: int = 10
+    """Episodes of one evaluation, without exploration, in an environment of their own."""
+    diagnose_every: int = 1_000
+    """Agent steps between lines of diagnostics.jsonl; 0 for none."""
+    log_every: int = 500
+    """Agent steps that one line of training metrics sums up."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("eval_every", self.eval_every)
+        check_not_negative("diagnose_every", self.diagnose_every)
+        check_positive("eval_episodes", self.eval_episodes)
+        check_positive("log_every", self.log_every)
+
+
+@dataclass(frozen=True)
+class RunConfig(Generic[Settings]):
+    """One training run. Two runs with equal configs are equal, bit for bit."""
+
+    agent: Annotated[str, Suppress]
+    """Name of the agent."""
+    task: str
+    """SUITE/NAME, gym/ANY-ID or module:factory."""
+    settings: Annotated[Settings, arg(name="")]
+    """The agent's own hyper-parameters."""
+    seed: int = 0
+    """Seed of everything random. The same seed with another beta starts from the same weights."""
+    beta: float = 5e-4
+    """Weight of the regularizer in the critic's loss; 0 is the plain backbone, bit for bit."""
+    regularizer: str = "peer"
+    """peer, cosine-peer, feature-norm, dr3, beer, none, or module:Class of your own."""
+    steps: int | None = None
+    """Agent steps to train for."""
+    episodes: int | None = None
+    """Episodes to train for, instead of steps."""
+    max_episode_steps: int | None = None
+    """Agent steps after which an episode is cut off; without it, the environment's own limit or 10,000."""
+    profile: Profile = "paper"
+    """paper: the full settings; small: hours on a CPU; smoke: a minute."""
+    preset: str = ""
+    """A named set of settings on top of the task's own; none by default."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    threads: int = 1
+    """Threads of torch. One is quickest for small networks; a run goes on only with the number it began with."""
+    learning: Annotated[LearningConfig, arg(name="")] = field(default_factory=LearningConfig)
+    """Replay and update schedule."""
+    protocol: Annotated[ProtocolConfig, arg(name="")] = field(default_factory=ProtocolConfig)
+    """Evaluation, diagnostics and logging."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("seed", self.seed)
+        check_not_negative("beta", self.beta)
+        check_positive("threads", self.threads)
+        for name in ("steps", "episodes", "max_episode_steps"):
+            value = getattr(self, name)
+            if value is not None:
+                check_positive(name, value)
+        if (self.steps is None) == (self.episodes is None):
+            raise ConfigError(
+                f"give one budget, steps or episodes, not {self.steps} steps and {self.episodes} episodes"
+            )
+
+
+AnyRunConfig = RunConfig[Any]

@@ -1,0 +1,1 @@
+"""Environments: a table of tasks that imports nothing, and what makes them, loaded on demand."""

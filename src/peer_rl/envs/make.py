@@ -1,0 +1,76 @@
+"""Makes any task's environment ready for our loop: arrays out, a time limit always."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.envs.tasks import Task
+from peer_rl.errors import ConfigError
+from peer_rl.plugins import load_object
+
+Env = gym.Env[Any, Any]
+TIME_LIMIT = 10_000
+"""Agent steps of an episode where neither the environment nor the user sets a limit."""
+
+
+def make_env(task: Task, *, max_episode_steps: int | None = None) -> Env:
+    """The task's environment. Seed it with ``reset(seed=...)`` at every episode."""
+    env = _factory(task) if task.suite == "custom" else _registered(task, max_episode_steps)
+    limited = env.spec is not None and env.spec.max_episode_steps is not None
+    if max_episode_steps is not None and task.suite == "custom":
+        env = gym.wrappers.TimeLimit(env, max_episode_steps)
+    elif max_episode_steps is None and not limited:
+        env = gym.wrappers.TimeLimit(env, TIME_LIMIT)
+    _check_spaces(task, env)
+    return env
+
+
+def _registered(task: Task, max_episode_steps: int | None) -> Env:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
+            return gym.make(task.make, max_episode_steps=max_episode_steps, disable_env_checker=True)
+    except gym.error.DependencyNotInstalled as error:
+        raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
+    except (gym.error.Error, ModuleNotFoundError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"cannot make task {task.name}: {reason}") from error
+
+
+def _factory(task: Task) -> Env:
+    env = load_object(task.make)()
+    if not isinstance(env, gym.Env):
+        raise ConfigError(f"{task.name} must return a gymnasium.Env, but returned {type(env).__name__}")
+    return env
+
+
+def _check_spaces(task: Task, env: Env) -> None:
+    for name, space in (("observation", env.observation_space), ("action", env.action_space)):
+        if not isinstance(space, spaces.Box | spaces.Discrete):
+            kind = type(space).__name__
+            raise ConfigError(
+                f"task {task.name} has a {kind} {name} space, but only Box and Discrete are supported; "
+                "wrap it (gymnasium.wrappers.FlattenObservation may do)"
+            )
+
+
+def spec_of(env: Env) -> EnvSpec:
+    """What the agent is told about ``env``."""
+    seen, acted = env.observation_space, env.action_space
+    one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) else 0
+    shape = (one_hot,) if one_hot else tuple(int(size) for size in seen.shape or ())
+    as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8
+    return EnvSpec(
+        observation_shape=shape,
+        observation_dtype="uint8" if as_pixels else "float32",
+        one_hot=one_hot,
+        one_hot_start=int(seen.start) if isinstance(seen, spaces.Discrete) else 0,
+        actions=int(acted.n) if isinstance(acted, spaces.Discrete) else 0,
+        action_start=int(acted.start) if isinstance(acted, spaces.Discrete) else 0,
+    )

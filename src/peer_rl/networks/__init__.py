@@ -1,0 +1,1 @@
+"""Networks. Every critic returns a CriticOutput, so that phi is never hidden."""

@@ -1,0 +1,38 @@
+"""A batch of transitions, as every agent's update receives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Transitions (s, a, R, s'), n steps apart."""
+
+    obs: Tensor
+    """(B, *observation)"""
+    action: Tensor
+    """(B,) for discrete actions, (B, A) for continuous ones"""
+    reward: Tensor
+    """(B,) the n-step return: sum of gamma^k r_k"""
+    discount: Tensor
+    """(B,) gamma^n, or 0 where the episode terminated: what multiplies the value of next_obs"""
+    next_obs: Tensor
+    """(B, *observation)"""
+    rows: Array | None = None
+    """Row numbers in the replay, by which priorities are written back"""
+    weight: Tensor | None = None
+    """(B,) importance weights of prioritised replay"""
+
+    @classmethod
+    def from_numpy(cls, *, device: torch.device, rows: Array | None = None, **columns: Array) -> Batch:
+        """Columns on ``device``, without a copy on the CPU."""
+        moved = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in columns.items()}
+        return cls(rows=rows, **moved)

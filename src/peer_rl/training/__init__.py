@@ -1,0 +1,1 @@
+"""The loop and what it needs: seeding, evaluation, metrics, checkpoints, run directories."""

@@ -1,0 +1,103 @@
+"""Train a config, load a trained policy: what the command line does, from Python."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.make import make_env
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.envs.tasks import find_task
+from peer_rl.errors import ConfigError, RunError
+from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
+from peer_rl.training.evaluate import Evaluation, evaluate
+from peer_rl.training.loop import Progress, Trainer, build_agent
+from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
+from peer_rl.training.seeding import Stream, episode_seed
+
+
+def resolve_device(name: str) -> str:
+    """``auto`` is the best device that this machine has."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name.split(":")[0] not in usable:
+        raise ConfigError(f"unknown device {name!r}; there are: auto, cpu, cuda, mps")
+    if not usable[name.split(":")[0]]:
+        raise ConfigError(f"this machine has no {name} that torch can use; take --device auto")
+    return name
+
+
+def train(
+    config: AnyRunConfig,
+    *,
+    runs: Path | str = "runs",
+    checkpoint_seconds: float = 60.0,
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Path:
+    """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
+    config = replace(config, device=resolve_device(config.device))
+    path = run_path(config, Path(runs))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config.threads)
+    try:
+        with RunDirectory(path, config) as run:
+            Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show).train()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunError(
+                f"the disk is full, training of {path} stopped; free some space and type the same command again: "
+                "it goes on from the last checkpoint"
+            ) from error
+        raise
+    finally:
+        torch.set_num_threads(threads)
+    return path
+
+
+class Policy:
+    """A trained agent, ready to act."""
+
+    def __init__(self, path: Path, device: str = "auto") -> None:
+        self.path = path
+        self.config = replace(read_config(path), device=resolve_device(device))
+        steps = Checkpoints(path / "checkpoint").steps()
+        if not steps:
+            raise RunError(f"{path} has no checkpoint yet; train it first, or wait for its first minute to pass")
+        self.spec = EnvSpec.from_json(read_json(path / "manifest.json")["spec"])
+        self.step = steps[-1]
+        checkpoint = read_checkpoint(path / "checkpoint" / f"{self.step:012d}")
+        self.agent = build_agent(self.config, self.spec, torch.device(self.config.device))
+        self.agent.load_state_dict(checkpoint.components["agent"])
+        self.frames_per_step = find_task(self.config.task).action_repeat
+        self._rng = Stream(self.config.seed, "policy", device=torch.device(self.config.device))
+
+    def act(self, obs: Any, *, first: bool = False, explore: bool = False) -> Any:
+        """The action for one observation, or an array of actions for a batch of them.
+
+        ``obs`` is what the task's environment returns; ``first`` tells agents with a memory that an episode begins.
+        """
+        encoded = self.spec.encode(obs)
+        single = encoded.ndim == len(self.spec.observation_shape)
+        batch = encoded[None] if single else encoded
+        actions = self.agent.act(batch, first=np.full(len(batch), first), explore=explore, rng=self._rng)
+        actions = actions + self.spec.action_start
+        return actions[0] if single else actions
+
+    def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
+        """Play episodes without exploration; nothing is written."""
+        env = make_env(find_task(self.config.task), max_episode_steps=self.config.max_episode_steps)
+        seeds = [episode_seed(seed, "policy", index) for index in range(episodes)]
+        return evaluate(self.agent, env, self.spec, seeds=seeds, rng=self._rng)
+
+
+def load(run: Path | str, device: str = "auto") -> Policy:
+    """The policy of a run directory, from its newest checkpoint."""
+    return Policy(Path(run), device)

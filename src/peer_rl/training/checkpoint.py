@@ -1,0 +1,170 @@
+"""Checkpoints: written beside, fsynced, checksummed, published with a rename; the last two are kept.
+
+``checkpoint/STEP/`` holds one safetensors file per component, ``checkpoint.json`` and ``SHA256SUMS`` (in the form
+that ``sha256sum -c`` reads). ``checkpoint/replay/`` holds append-only segments of the replay, shared by checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from peer_rl.errors import CheckpointError
+from peer_rl.replay.ring import Ring
+from peer_rl.training.files import sync_directory, write_durably
+from peer_rl.training.trees import Tree, pack, unpack
+
+SCHEMA = 1
+KEPT = 2
+_SUMS = "SHA256SUMS"
+_META = "checkpoint.json"
+_COMPONENTS = ("agent", "loop", "replay")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A verified checkpoint, read into memory."""
+
+    step: int
+    components: dict[str, Tree]
+    lengths: dict[str, int]
+    segments: list[dict[str, Any]]
+    folder: Path
+
+    def restore_replay(self, ring: Ring) -> None:
+        """Read the segments back, oldest first."""
+        folder = self.folder.parent / "replay"
+        for segment in self.segments:
+            rows = unpack(_read(folder / segment["file"], segment["sha256"], self.folder))
+            ring.restore(segment["start"], {name: tensor.numpy() for name, tensor in rows.items()})
+
+
+class Checkpoints:
+    """The checkpoints of one run. Only the process that holds the run's lock may save."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._segments: list[dict[str, Any]] = []
+
+    def steps(self) -> list[int]:
+        """Steps of the published checkpoints, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())
+
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint, every byte of it checked; None if there is none."""
+        steps = self.steps()
+        if not steps:
+            return None
+        checkpoint = read_checkpoint(self._path(steps[-1]))
+        for segment in checkpoint.segments:
+            _read(self.folder / "replay" / segment["file"], segment["sha256"], checkpoint.folder)
+        self._segments = list(checkpoint.segments)
+        return checkpoint
+
+    def save(self, step: int, components: dict[str, Tree], ring: Ring, lengths: dict[str, int]) -> None:
+        """Publish a checkpoint, then drop what no kept one needs."""
+        self.folder.mkdir(exist_ok=True)
+        self._add_segment(ring)
+        meta = {"schema": SCHEMA, "step": step, "lengths": lengths, "segments": self._segments}
+        files = {f"{name}.safetensors": pack(components[name]) for name in _COMPONENTS}
+        files[_META] = json.dumps(meta, indent=1).encode()
+        files[_SUMS] = "".join(f"{sha256(data).hexdigest()}  {name}\n" for name, data in files.items()).encode()
+        beside = self.folder / f".{step:012d}.new"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        try:
+            for name, data in files.items():
+                write_durably(beside / name, data)
+            sync_directory(beside)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        beside.rename(self._path(step))
+        sync_directory(self.folder)
+        self.clean()
+
+    def _add_segment(self, ring: Ring) -> None:
+        """Write the rows added since the last segment; forget segments that the ring has overwritten."""
+        saved = self._segments[-1]["stop"] if self._segments else 0
+        start = max(saved, ring.oldest)
+        if start < ring.total:
+            folder = self.folder / "replay"
+            folder.mkdir(exist_ok=True)
+            name = f"{start:012d}-{ring.total:012d}.safetensors"
+            content = pack(dict(ring.rows(start, ring.total)))
+            write_durably(folder / name, content)
+            sync_directory(folder)
+            digest = sha256(content).hexdigest()
+            self._segments.append({"file": name, "start": start, "stop": ring.total, "sha256": digest})
+        self._segments = [segment for segment in self._segments if segment["stop"] > ring.oldest]
+
+    def clean(self) -> None:
+        """Delete checkpoints beyond the last two, unpublished leftovers, and segments that none of them names."""
+        for step in self.steps()[:-KEPT]:
+            shutil.rmtree(self._path(step))
+        needed = {segment["file"] for segment in self._segments}
+        for step in self.steps():
+            meta = json.loads((self._path(step) / _META).read_bytes())
+            needed |= {segment["file"] for segment in meta["segments"]}
+        for leftover in self.folder.glob(".*.new"):
+            shutil.rmtree(leftover)
+        for segment in (self.folder / "replay").glob("*.safetensors"):
+            if segment.name not in needed:
+                segment.unlink()
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"{step:012d}"
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Verify and read one published checkpoint (its replay segments are read by ``restore_replay``)."""
+    expected = {f"{name}.safetensors" for name in _COMPONENTS} | {_META}
+    sums = _read_sums(folder)
+    present = {path.name for path in folder.iterdir()}
+    if set(sums) != expected or present != expected | {_SUMS}:
+        odd = ", ".join(sorted((present ^ (expected | {_SUMS})) | (set(sums) ^ expected)))
+        raise _damaged(folder, f"it should hold exactly {len(expected) + 1} files; look at: {odd}")
+    contents = {name: _read(folder / name, digest, folder) for name, digest in sums.items()}
+    try:
+        meta = json.loads(contents[_META])
+        components = {name: unpack(contents[f"{name}.safetensors"]) for name in _COMPONENTS}
+    except ValueError as error:
+        raise _damaged(folder, str(error)) from error
+    if meta.get("schema") != SCHEMA:
+        raise CheckpointError(f"{folder} has schema {meta.get('schema')}, this version of peer-rl reads {SCHEMA}")
+    return Checkpoint(meta["step"], components, meta["lengths"], meta["segments"], folder)
+
+
+def _read_sums(folder: Path) -> dict[str, str]:
+    try:
+        lines = (folder / _SUMS).read_text().splitlines()
+        return {name: digest for digest, name in (line.split("  ") for line in lines)}
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{_SUMS} cannot be read") from error
+
+
+def _read(path: Path, digest: str, checkpoint: Path) -> bytes:
+    """A file's bytes, if they are those that were saved."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _damaged(checkpoint, f"{path.name} cannot be read") from error
+    if content[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK"):
+        raise _damaged(checkpoint, f"{path.name} holds a pickle, which is never loaded because it could run code")
+    if sha256(content).hexdigest() != digest:
+        raise _damaged(checkpoint, f"{path.name} does not match its checksum")
+    return content
+
+
+def _damaged(folder: Path, reason: str) -> CheckpointError:
+    older = [p.name for p in folder.parent.iterdir() if p.name.isdigit() and p.name < folder.name]
+    back = f"step {int(max(older))}" if older else "the beginning"
+    return CheckpointError(
+        f"the checkpoint {folder} is refused: {reason}; nothing was changed. Delete that folder to go on from {back}"
+    )

@@ -1,0 +1,44 @@
+"""Evaluation: the policy without exploration, in an environment and with random streams of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peer_rl.agents import Agent
+from peer_rl.envs.make import Env
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.training.seeding import Stream
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Every episode of one evaluation."""
+
+    seeds: list[int]
+    returns: list[float]
+    lengths: list[int]
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return float(np.mean(self.returns))
+
+
+def evaluate(agent: Agent, env: Env, spec: EnvSpec, *, seeds: list[int], rng: Stream) -> Evaluation:
+    """Play one episode per seed."""
+    returns, lengths = [], []
+    for seed in seeds:
+        observation, _ = env.reset(seed=seed)
+        total, length, over = 0.0, 0, False
+        while not over:
+            obs = spec.encode(observation)[None]
+            action = agent.act(obs, first=np.array([length == 0]), explore=False, rng=rng)[0]
+            observation, reward, terminated, truncated, _ = env.step(action + spec.action_start)
+            total += float(reward)
+            length += 1
+            over = terminated or truncated
+        returns.append(total)
+        lengths.append(length)
+    return Evaluation(seeds, returns, lengths)

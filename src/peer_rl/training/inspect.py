@@ -1,0 +1,29 @@
+"""One line of diagnostics.jsonl: the representation's health on a batch of the replay, and the task's probe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from peer_rl.agents import Agent
+from peer_rl.diagnostics import diagnose, gradient_ratio
+from peer_rl.replay.uniform import UniformReplay
+from peer_rl.training.seeding import Stream
+
+
+def inspect(agent: Agent, replay: UniformReplay, rng: Stream) -> dict[str, Any]:
+    """DRD, cosine, norms, rank and the regularizer's share of the gradient; leaves no trace in the agent."""
+    with torch.enable_grad():
+        td = agent.temporal_difference(replay.sample(rng.numpy), rng)
+        ratio = gradient_ratio(td.loss, agent.regularizer(td.features), agent.critic_parameters())
+    features = td.features
+    report = diagnose(
+        features.phi,
+        features.phi_next,
+        head_weight=features.head_weight,
+        reward=features.reward,
+        gamma=features.discount,
+        same_action=features.same_action,
+    )
+    return {**report.as_dict(), "gradient_ratio": ratio}

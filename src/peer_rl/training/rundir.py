@@ -1,0 +1,153 @@
+"""The run directory: the only record of a run, and the only thing that reports read."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import tomli_w
+from filelock import FileLock, Timeout
+
+from peer_rl.configs import as_dict, from_dict, variant
+from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.tasks import find_task
+from peer_rl.errors import RunError
+from peer_rl.training.checkpoint import Checkpoint, Checkpoints
+from peer_rl.training.files import JsonLines, replace_file
+
+SCHEMA = 1
+LOGS = ("metrics", "eval", "diagnostics")
+"""Logs that a resumed run continues without a line lost or doubled."""
+_PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "safetensors")
+
+
+def run_path(config: AnyRunConfig, runs: Path) -> Path:
+    """``RUNS/PROFILE/SUITE-NAME/AGENT[+VARIANT]/seedK``."""
+    return runs / config.profile / find_task(config.task).slug / variant(config) / f"seed{config.seed}"
+
+
+def read_config(path: Path) -> AnyRunConfig:
+    """The config of an existing run."""
+    try:
+        return from_dict(_flatten(tomllib.loads((path / "config.toml").read_text())))
+    except FileNotFoundError as error:
+        raise RunError(f"{path} is not a run directory: it has no config.toml") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path / 'config.toml'} is damaged: {error}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """One of a run's JSON files."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        return content
+    except FileNotFoundError as error:
+        raise RunError(f"{path.parent} is not a complete run directory: it has no {path.name}") from error
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+
+
+class RunDirectory:
+    """A run that this process writes, and no other: use it in a ``with`` block."""
+
+    def __init__(self, path: Path, config: AnyRunConfig) -> None:
+        self.path = path
+        self.config = config
+        self.logs: dict[str, JsonLines] = {}
+        self.checkpoints = Checkpoints(path / "checkpoint")
+        self._lock = FileLock(path / ".lock", timeout=0)
+
+    def __enter__(self) -> RunDirectory:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except Timeout as error:
+            raise RunError(
+                f"another process is writing {self.path}; wait for it, or choose another --seed or --runs"
+            ) from error
+        except OSError as error:
+            raise RunError(f"cannot write {self.path} ({error.strerror}); choose another place with --runs") from error
+        try:
+            self._check_config()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for log in self.logs.values():
+                log.close()
+        finally:
+            self._lock.release()
+
+    def _check_config(self) -> None:
+        """Write config.toml, or refuse to go on with other settings than the run began with."""
+        path = self.path / "config.toml"
+        mine = as_dict(self.config)
+        if not path.exists():
+            replace_file(path, tomli_w.dumps(_nest(mine)).encode())
+            return
+        theirs = as_dict(read_config(self.path))
+        differing = [name for name in {**theirs, **mine} if theirs.get(name) != mine.get(name)]
+        if differing:
+            changes = ", ".join(f"{name} was {theirs.get(name)} and is {mine.get(name)}" for name in differing)
+            raise RunError(f"{self.path} was begun with other settings: {changes}; choose another --runs")
+
+    def open(self) -> Checkpoint | None:
+        """Verify the newest checkpoint, cut the logs back to it, and open them for writing."""
+        checkpoint = self.checkpoints.load()
+        lengths = checkpoint.lengths if checkpoint else {}
+        for name in (*LOGS, "timing"):
+            path = self.path / f"{name}.jsonl"
+            kept = lengths.get(name, 0) if name in LOGS else path.stat().st_size if path.exists() else 0
+            self.logs[name] = JsonLines(path, kept)
+        if checkpoint:
+            self.checkpoints.clean()
+        return checkpoint
+
+    def write_manifest(self, spec: dict[str, Any]) -> None:
+        """Versions, machine, command and the environment's shapes, once, when the run begins."""
+        path = self.path / "manifest.json"
+        if path.exists():
+            return
+        manifest = {
+            "schema": SCHEMA,
+            "packages": {name: metadata.version(name) for name in _PACKAGES},
+            "python": platform.python_version(),
+            "machine": {"system": platform.platform(), "processor": platform.machine()},
+            "command": ["peer-rl", *sys.argv[1:]],
+            "spec": spec,
+        }
+        replace_file(path, json.dumps(manifest, indent=1).encode())
+
+    def write_status(self, state: str, **counters: Any) -> None:
+        """Where the run stands, for people and progress bars."""
+        content = json.dumps({"state": state, **counters})
+        replace_file(self.path / "status.json", content.encode(), durable=state != "running")
+
+
+def _nest(flat: dict[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in flat.items():
+        *parents, name = path.split(".")
+        branch = nested
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[name] = value
+    return nested
+
+
+def _flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in nested.items():
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat

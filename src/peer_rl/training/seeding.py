@@ -1,0 +1,57 @@
+"""Randomness by name. Every source is derived from the run's seed; torch's and numpy's global ones are never used."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import torch
+
+
+def _sequence(seed: int, name: str, *key: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()), *key))
+
+
+def episode_seed(seed: int, name: str, *index: int) -> int:
+    """The environment seed of one episode, from the run's seed and the episode's place in the run alone."""
+    return int(_sequence(seed, name, *index).generate_state(1)[0])
+
+
+class Stream:
+    """One named source of randomness: a numpy generator, and a torch generator on the agent's device."""
+
+    def __init__(self, seed: int, name: str, *key: int, device: torch.device) -> None:
+        of_numpy, of_torch = _sequence(seed, name, *key).spawn(2)
+        self.numpy = np.random.Generator(np.random.PCG64(of_numpy))
+        self.torch = torch.Generator(device)
+        self.torch.manual_seed(int(of_torch.generate_state(1, np.uint64)[0] >> 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where both generators stand."""
+        return {"numpy": self.numpy.bit_generator.state, "torch": self.torch.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where ``state_dict`` was taken."""
+        self.numpy.bit_generator.state = state["numpy"]
+        self.torch.set_state(state["torch"])
+
+
+class Streams:
+    """The streams of one run. A stream is used for one purpose only, so no purpose disturbs another."""
+
+    NAMES = ("explore", "replay", "update", "diagnose")
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self.explore, self.replay, self.update, self.diagnose = (
+            Stream(seed, name, device=device) for name in self.NAMES
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All streams' states, by name."""
+        return {name: getattr(self, name).state_dict() for name in self.NAMES}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where ``state_dict`` was taken."""
+        for name in self.NAMES:
+            getattr(self, name).load_state_dict(state[name])

@@ -1,0 +1,148 @@
+"""Settings in layers, their origins, and the names of run directories."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peer_rl.configs import AGENTS, as_dict, configure, find_agent, from_dict, variant
+from peer_rl.configs import presets as tables
+from peer_rl.configs.presets import Value
+from peer_rl.envs.tasks import SUITES, TASKS, find_task
+from peer_rl.errors import ConfigError
+from peer_rl.plugins import load_object
+
+GRID = "gridworld/paper"
+
+
+def test_the_grid_worlds_settings_are_the_papers_table():
+    config, origins = configure("dqn", GRID)
+    expected = {
+        "episodes": 2000,
+        "beta": 5e-4,
+        "learning.gamma": 0.99,
+        "learning.buffer_size": 100_000,
+        "learning.batch_size": 64,
+        "learning.random_steps": 1_000,
+        "settings.learning_rate": 1e-4,
+        "settings.tau": 0.005,
+        "settings.epsilon_start": 0.1,
+        "settings.epsilon_final": 0.1,
+        "settings.critic.hidden": [32, 32],
+        "protocol.eval_episodes": 10,
+    }
+    found = as_dict(config)
+    assert {name: found[name] for name in expected} == expected
+    assert config.steps is None
+    assert all("PEER appendix" in origins[name] for name in expected if name != "beta")
+
+
+def test_layers_come_in_order(monkeypatch):
+    path = "learning.batch_size"
+    layers = [
+        (tables.SUITES, ("dqn", "gridworld"), {**tables.SUITES["dqn", "gridworld"], path: Value(1, "suite")}),
+        (tables.TASKS, ("dqn", GRID), {path: Value(2, "task")}),
+        (tables.PRESETS, ("dqn", "mine"), {path: Value(3, "preset")}),
+        (tables.PROFILES, ("gridworld", "smoke"), {path: Value(4, "profile")}),
+    ]
+    seen = []
+    for table, key, layer in layers:
+        monkeypatch.setitem(table, key, layer)
+        preset = "mine" if ("dqn", "mine") in tables.PRESETS else ""
+        config, origins = configure("dqn", GRID, preset=preset, profile="smoke" if key[1] == "smoke" else "paper")
+        seen.append((config.learning.batch_size, origins[path]))
+    config, origins = configure("dqn", GRID, preset="mine", profile="smoke", **{path: 5})
+    seen.append((config.learning.batch_size, origins[path]))
+    assert seen == [(1, "suite"), (2, "task"), (3, "preset"), (4, "profile"), (5, "given")]
+
+
+def test_every_key_of_every_table_is_a_setting_and_every_target_exists():
+    for (agent, suite), layer in tables.SUITES.items():
+        assert agent in AGENTS
+        assert suite in SUITES
+        known = as_dict(configure(agent, next((t.name for t in TASKS.values() if t.suite == suite), "gym/X-v0"))[0])
+        assert set(layer) <= set(known) | {"steps", "episodes"}
+        assert all(value.origin for value in layer.values())
+    for suite, _ in tables.PROFILES:
+        assert suite in SUITES
+    for agent, task in tables.TASKS:
+        assert agent in AGENTS
+        find_task(task)
+    for entry in AGENTS.values():
+        assert callable(load_object(entry.build))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"beta": -1.0}, "beta must be 0 or above, and finite, but is -1"),
+        ({"beta": float("nan")}, "beta"),
+        ({"seed": -1}, "seed"),
+        ({"steps": 0}, "steps must be above 0, but is 0"),
+        ({"steps": 5, "episodes": 5}, "give one budget"),
+        ({"learning.gamma": 0.0}, r"gamma must be in \(0, 1\], but is 0.0"),
+        ({"learning.batch_size": 200_000}, "batch_size 200000 is more than buffer_size"),
+        ({"learning.batch_sizes": 3}, "did you mean 'learning.batch_size'"),
+        ({"learning.batch_size": 2.5}, "learning.batch_size must be int, but is 2.5"),
+        ({"learning.batch_size": True}, "must be int"),
+        ({"settings.critic.hidden": ()}, "at least one layer"),
+        ({"settings.critic.hidden": (32, "x")}, "settings.critic.hidden"),
+        ({"settings.epsilon_start": 1.5}, "epsilon_start"),
+        ({"device": 3}, "device must be str"),
+        ({"profile": "huge"}, "unknown profile 'huge'"),
+        ({"preset": "none-such"}, "no preset 'none-such'"),
+    ],
+)
+def test_impossible_settings_are_refused_in_one_sentence(changes, words):
+    with pytest.raises(ConfigError, match=words) as caught:
+        configure("dqn", GRID, **changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_agents_suggest_the_nearest():
+    with pytest.raises(ConfigError, match="unknown agent 'dqm'; did you mean 'dqn'"):
+        find_agent("dqm")
+
+
+@given(
+    beta=st.floats(0, 10),
+    seed=st.integers(0, 2**32),
+    hidden=st.lists(st.integers(1, 64), min_size=1, max_size=3),
+    steps=st.integers(1, 10**7),
+)
+def test_a_config_survives_its_dict(beta, seed, hidden, steps):
+    config, _ = configure(
+        "dqn", "gym/CartPole-v1", beta=beta, seed=seed, steps=steps, **{"settings.critic.hidden": hidden}
+    )
+    assert from_dict(as_dict(config)) == config
+
+
+def test_variants_name_what_differs_and_nothing_else():
+    def name(**changes):
+        return variant(configure("dqn", GRID, **changes)[0])
+
+    assert name() == "dqn"
+    assert name(beta=5e-4) == "dqn"
+    assert name(seed=4, device="cpu", threads=2) == "dqn"
+    assert name(beta=0.0) == name(regularizer="none") == name(regularizer="dr3", beta=0) == "dqn+beta0"
+    assert name(beta=0.01) == "dqn+beta0.01"
+    assert name(regularizer="dr3", beta=0.01, steps=100) == "dqn+beta0.01+regularizer-dr3+steps100"
+    assert name(**{"settings.critic.hidden": (64, 16)}) == "dqn+critic.hidden64x16"
+    assert name(profile="smoke") == "dqn"
+    assert "/" not in name(regularizer="my.module:Thing")
+
+
+def test_a_very_long_variant_becomes_a_hash():
+    fields = {"learning.gamma": 0.123456, "learning.n_step": 7, "learning.update_every": 3, "learning.updates": 9}
+    more = {"settings.learning_rate": 1.5e-5, "settings.epsilon_start": 0.123, "settings.epsilon_final": 0.0123}
+    one = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassName")[0])
+    two = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassNama")[0])
+    assert len(one) < 40
+    assert one != two
+
+
+def test_configs_are_frozen():
+    config, _ = configure("dqn", GRID)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.seed = 3

@@ -1,0 +1,181 @@
+"""The design's laws, over every agent."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+from running import final, leavings, tiny_config, tiny_run, weights
+
+from peer_rl.configs import AGENTS
+from peer_rl.envs.make import make_env, spec_of
+from peer_rl.envs.tasks import TASKS, find_task
+from peer_rl.training.api import train
+from peer_rl.training.files import read_json_lines
+from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.rundir import LOGS, read_config
+from peer_rl.training.trees import pack
+
+pytestmark = pytest.mark.parametrize("agent", sorted(AGENTS))
+CPU = torch.device("cpu")
+
+
+def fresh(agent: str, **changes: object):
+    config = tiny_config(agent, **changes)
+    return build_agent(config, spec_of(make_env(find_task(config.task))), CPU)
+
+
+class TestLaw1:
+    """beta = 0 is the backbone, bit for bit."""
+
+    def test_beta_0_and_a_loss_without_the_term_give_the_same_bits(self, agent, tmp_path, monkeypatch):
+        plain = tiny_run(agent, tmp_path / "zero", beta=0.0)
+        monkeypatch.setattr("peer_rl.training.loop.make", lambda name, beta: _Nothing())
+        without = tiny_run(agent, tmp_path / "without", beta=0.3)
+        assert weights(plain) == weights(without)
+
+    def test_a_beta_above_0_does_something(self, agent, tmp_path):
+        assert weights(tiny_run(agent, tmp_path, beta=0.0)) != weights(tiny_run(agent, tmp_path, beta=0.01))
+
+    def test_initial_weights_and_random_draws_do_not_depend_on_beta(self, agent, tmp_path):
+        assert pack(fresh(agent, beta=0.0).state_dict()) == pack(fresh(agent, beta=0.3).state_dict())
+        runs = [tiny_run(agent, tmp_path, beta=beta) for beta in (0.0, 0.01)]
+        first, second = (pack(final(run).components["loop"]["streams"]) for run in runs)
+        assert first == second
+
+    def test_none_and_beta_0_are_one_run(self, agent, tmp_path):
+        assert tiny_run(agent, tmp_path, regularizer="none") == tiny_run(agent, tmp_path, beta=0.0)
+
+
+class _Nothing:
+    needs = frozenset()
+
+    def __call__(self, features):
+        return features.phi.new_zeros(())
+
+
+def test_law_2_observers_are_inert(agent, tmp_path):
+    silent = {"protocol.eval_every": 0, "protocol.diagnose_every": 0, "protocol.log_every": 10**9}
+    quiet = tiny_run(agent, tmp_path / "quiet", checkpoint_seconds=1e9, **silent)
+    loud = {"protocol.eval_every": 50, "protocol.diagnose_every": 20, "protocol.log_every": 10}
+    noisy = tiny_run(agent, tmp_path / "noisy", checkpoint_seconds=0.0, **loud)
+    assert weights(quiet) == weights(noisy)
+    assert not (quiet / "eval.jsonl").read_bytes()
+    assert (noisy / "eval.jsonl").read_bytes()
+
+
+class TestLaw3:
+    """Resumed equals uninterrupted; tests/contracts/test_kill.py does it with kill -9."""
+
+    @pytest.mark.parametrize("crash_at", [1, 250, 431, 899])
+    def test_a_crash_at_any_step_leaves_no_trace(self, agent, crash_at, tmp_path, monkeypatch):
+        undisturbed = leavings(tiny_run(agent, tmp_path / "whole"))
+
+        def crash(trainer: Trainer) -> None:
+            learn(trainer)
+            if trainer.step == crash_at:
+                raise KeyboardInterrupt
+
+        learn = Trainer.learn
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "learn", crash)
+            with pytest.raises(KeyboardInterrupt):
+                tiny_run(agent, tmp_path / "broken", checkpoint_seconds=0.0)
+        resumed = tiny_run(agent, tmp_path / "broken", checkpoint_seconds=0.0)
+        assert leavings(resumed) == undisturbed
+
+    def test_a_resumed_run_really_loads(self, agent, tmp_path, monkeypatch):
+        """Without the agent's state the result differs: the test above can fail."""
+        whole = leavings(tiny_run(agent, tmp_path / "whole"))
+        learn = Trainer.learn
+
+        def crash(trainer: Trainer) -> None:
+            learn(trainer)
+            if trainer.step == 600:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "learn", crash)
+            with pytest.raises(KeyboardInterrupt):
+                tiny_run(agent, tmp_path / "broken", checkpoint_seconds=0.0)
+        kind = type(fresh(agent))
+        monkeypatch.setattr(kind, "load_state_dict", lambda self, state: None)
+        assert leavings(tiny_run(agent, tmp_path / "broken")) != whole
+
+    def test_the_next_update_after_a_load_is_the_same(self, agent, tmp_path):
+        """Optimizer state included: equal states must stay equal through an update."""
+        path = tiny_run(agent, tmp_path)
+        states = []
+        for _ in range(2):
+            again = fresh(agent)
+            again.load_state_dict(final(path).components["agent"])
+            states.append(pack(again.state_dict()))
+        assert states[0] == states[1] == weights(path)
+
+
+class TestLaw4:
+    """Same seed, same run; another seed, another run; no global generator."""
+
+    def test_same_seed_same_run_whatever_the_global_generators_hold(self, agent, tmp_path):
+        torch.manual_seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        random.seed(1)
+        first = leavings(tiny_run(agent, tmp_path / "a"))
+        torch.manual_seed(2)
+        np.random.seed(2)  # noqa: NPY002
+        random.seed(2)
+        before = torch.get_rng_state(), np.random.get_state()[1].tobytes(), random.getstate()  # noqa: NPY002
+        assert leavings(tiny_run(agent, tmp_path / "b")) == first
+        after = torch.get_rng_state(), np.random.get_state()[1].tobytes(), random.getstate()  # noqa: NPY002
+        assert torch.equal(before[0], after[0])
+        assert before[1:] == after[1:]
+
+    def test_another_seed_gives_other_weights_actions_and_episodes(self, agent, tmp_path):
+        assert pack(fresh(agent, seed=0).state_dict()) != pack(fresh(agent, seed=1).state_dict())
+        first, second = (tiny_run(agent, tmp_path, seed=seed) for seed in (0, 1))
+        assert (first / "metrics.jsonl").read_bytes() != (second / "metrics.jsonl").read_bytes()
+        seeds = [read_json_lines(path / "eval.jsonl")[0]["seeds"] for path in (first, second)]
+        assert not set(seeds[0]) & set(seeds[1])
+
+
+def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
+    """Reward 1 a step, gamma 0.5: worth 2 if the episode is only cut off, 1 if it ends."""
+    worth = {}
+    for kind in ("truncating", "terminating"):
+        config = tiny_config(
+            agent,
+            steps=1_500,
+            beta=0.0,
+            **{"learning.gamma": 0.5, "settings.learning_rate": 1e-2, "settings.tau": 0.1, "learning.n_step": 3},
+        )
+        path = train(dataclasses.replace(config, task=f"toy_envs:{kind}"), runs=tmp_path)
+        agent_there = build_agent(read_config(path), spec_of(make_env(find_task(f"toy_envs:{kind}"))), CPU)
+        agent_there.load_state_dict(final(path).components["agent"])
+        worth[kind] = agent_there.value(np.array([[1.0, 0.0]], np.float32)).item()
+    assert worth["truncating"] == pytest.approx(2.0, abs=0.1)
+    assert worth["terminating"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_law_6_no_file_of_a_run_is_a_pickle(agent, tmp_path):
+    path = tiny_run(agent, tmp_path, checkpoint_seconds=0.0)
+    files = [file for file in path.rglob("*") if file.is_file()]
+    kinds = {file.suffix or file.name for file in files}
+    assert kinds == {".toml", ".json", ".jsonl", ".safetensors", "SHA256SUMS"} | (kinds & {".lock"})
+    assert not [file for file in files if file.read_bytes()[:2] in (b"\x80\x04", b"\x80\x02", b"PK")]
+
+
+def test_law_7_both_counters_on_every_line(agent, tmp_path, monkeypatch):
+    config = tiny_config(agent)
+    task = dataclasses.replace(find_task(config.task), action_repeat=4)
+    monkeypatch.setitem(TASKS, config.task, task)
+    path = train(config, runs=tmp_path)
+    rows = [row for log in LOGS for row in read_json_lines(path / f"{log}.jsonl")]
+    assert len(rows) > 30
+    assert all(row["frame"] == 4 * row["step"] for row in rows)
+
+
+def test_law_8_a_run_directory_is_all_that_is_needed_to_run_it_again(agent, tmp_path):
+    first = tiny_run(agent, tmp_path / "first", seed=3, beta=0.01)
+    again = train(read_config(first), runs=tmp_path / "again")
+    assert leavings(again) == leavings(first)

@@ -1,0 +1,64 @@
+"""Helpers to train small runs and compare what they leave behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from peer_rl.configs import AGENTS, configure
+from peer_rl.training.api import train
+from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
+from peer_rl.training.rundir import LOGS
+
+TINY: dict[str, tuple[str, dict[str, object]]] = {
+    "dqn": (
+        "gridworld/paper",
+        {
+            "steps": 900,
+            "learning.random_steps": 200,
+            "learning.buffer_size": 500,
+            "protocol.eval_every": 300,
+            "protocol.eval_episodes": 2,
+            "protocol.diagnose_every": 150,
+            "protocol.log_every": 70,
+        },
+    ),
+}
+"""A task of seconds for every agent; the ring wraps, every observer fires."""
+
+
+def tiny_config(agent: str, **changes: object):
+    assert set(TINY) == set(AGENTS), "every agent needs a tiny run for the contracts"
+    task, settings = TINY[agent]
+    config, _ = configure(agent, task, **{**settings, **changes})
+    return config
+
+
+def tiny_run(agent: str, runs: Path, *, checkpoint_seconds: float = 60.0, **changes: object) -> Path:
+    return train(tiny_config(agent, **changes), runs=runs, checkpoint_seconds=checkpoint_seconds)
+
+
+def final(path: Path):
+    steps = Checkpoints(path / "checkpoint").steps()
+    return read_checkpoint(path / "checkpoint" / f"{steps[-1]:012d}")
+
+
+def weights(path: Path) -> bytes:
+    steps = Checkpoints(path / "checkpoint").steps()
+    return (path / "checkpoint" / f"{steps[-1]:012d}" / "agent.safetensors").read_bytes()
+
+
+def leavings(path: Path) -> dict[str, bytes]:
+    """Everything that law 3 covers."""
+    logs = {name: (path / f"{name}.jsonl").read_bytes() for name in LOGS}
+    steps = Checkpoints(path / "checkpoint").steps()
+    last = path / "checkpoint" / f"{steps[-1]:012d}"
+    return {**logs, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
+
+
+def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line, as a user types it."""
+    tests = str(Path(__file__).parent)
+    env = {**os.environ, "PYTHONPATH": tests, "COLUMNS": "100", **environment}
+    command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)

@@ -1,0 +1,115 @@
+"""Tiny environments that tests name as ``toy_envs:factory``."""
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class Counter(gym.Env):
+    """One feature, reward 1 a step. Ends after ``length`` steps, by termination or by truncation."""
+
+    def __init__(self, *, length: int, terminates: bool) -> None:
+        self.observation_space = spaces.Box(0.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self.length, self.terminates = length, terminates
+        self.count = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return self._look(), {}
+
+    def step(self, action):
+        self.count += 1
+        over = self.count >= self.length
+        return self._look(), 1.0, over and self.terminates, over and not self.terminates, {}
+
+    def _look(self) -> np.ndarray:
+        return np.array([1.0, 0.0], np.float32)  # time is hidden, so every state has the same value
+
+
+def truncating() -> gym.Env:
+    return Counter(length=2, terminates=False)
+
+
+def terminating() -> gym.Env:
+    return Counter(length=1, terminates=True)
+
+
+class Choice(gym.Env):
+    """A random sign is shown; the action that matches it pays 1. One step an episode, seeded by reset."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Discrete(2, start=start)
+        self.start = start
+        self.sign = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.sign = int(self.np_random.integers(2))
+        return self._look(), {}
+
+    def step(self, action):
+        return self._look(), float(int(action) - self.start == self.sign), True, False, {}
+
+    def _look(self) -> np.ndarray:
+        return np.array([2.0 * self.sign - 1.0, self.np_random.uniform(-1, 1)], np.float32)
+
+
+def choice() -> gym.Env:
+    return Choice()
+
+
+def choice_from_five() -> gym.Env:
+    return Choice(start=5)
+
+
+class Poisonous(Choice):
+    """Gives a NaN reward once ``after`` steps were taken in the whole process."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        self.left -= 1
+        return obs, reward if self.left > 0 else float("nan"), terminated, truncated, info
+
+
+def nan_reward() -> gym.Env:
+    return Poisonous(after=700)
+
+
+def not_an_env() -> int:
+    return 3
+
+
+class Odd(Choice):
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Dict({"a": self.observation_space})
+
+
+def dict_observations() -> gym.Env:
+    return Odd()
+
+
+class Continuous(Choice):
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+
+def continuous() -> gym.Env:
+    return Continuous()
+
+
+class Endless(Counter):
+    def __init__(self) -> None:
+        super().__init__(length=10**9, terminates=True)
+
+
+def endless() -> gym.Env:
+    return Endless()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from peer_rl.version import __version__
 
 if TYPE_CHECKING:
+    from peer_rl.configs import RunConfig, configure
     from peer_rl.diagnostics import Report, diagnose, drd
     from peer_rl.regularizers import (
         BEER,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         peer_loss,
     )
     from peer_rl.tap import RepresentationTap, check_critic
+    from peer_rl.training.api import Policy, load, train
 
 _HOME = {
     "BEER": "regularizers",
@@ -40,6 +42,11 @@ _HOME = {
     "drd": "diagnostics",
     "RepresentationTap": "tap",
     "check_critic": "tap",
+    "RunConfig": "configs",
+    "configure": "configs",
+    "Policy": "training.api",
+    "load": "training.api",
+    "train": "training.api",
 }
 
 __all__ = [
@@ -50,14 +57,19 @@ __all__ = [
     "FeatureNorm",
     "Features",
     "NoRegularizer",
+    "Policy",
     "Regularizer",
     "Report",
     "RepresentationTap",
+    "RunConfig",
     "__version__",
     "check_critic",
+    "configure",
     "diagnose",
     "drd",
+    "load",
     "peer_loss",
+    "train",
 ]
 
 

@@ -36,8 +36,8 @@ class DQN:
         self.device = device
         self.regularizer = regularizer
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-        critic = ActionValues(spec.observation_shape[0], settings.critic.hidden, spec.actions, weights)
-        self.critic = critic.to(device)
+        hidden, bias = settings.critic.hidden, settings.critic.bias_init
+        self.critic = ActionValues(spec.observation_shape[0], hidden, spec.actions, weights, bias).to(device)
         self.target = target_of(self.critic)
         self.optimizer = torch.optim.Adam(self.critic.parameters(), lr=settings.learning_rate, fused=True)
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from peer_rl.configs.checks import check_fraction, check_positive
 from peer_rl.errors import ConfigError, nearest
@@ -15,6 +15,9 @@ class CriticConfig:
 
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer, ReLU after each; the last one is the representation phi."""
+
+    bias_init: Literal["uniform", "zero"] = "uniform"
+    """Biases at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
 
     def __post_init__(self) -> None:
         if not self.hidden:

@@ -32,6 +32,7 @@ SUITES: dict[tuple[str, str], Layer] = {
         "settings.epsilon_start": Value(0.1, _GRID),
         "settings.epsilon_final": Value(0.1, _GRID),
         "settings.critic.hidden": Value((32, 32), _GRID),
+        "settings.critic.bias_init": Value("zero", _OURS + ": the paper does not say; docs/gridworld.md has both"),
         "protocol.eval_episodes": Value(10, _GRID),
         "protocol.eval_every": Value(1_000, _OURS + ": the paper does not say how often"),
         "protocol.diagnose_every": Value(100, _OURS + ": the resolution of figure 3"),

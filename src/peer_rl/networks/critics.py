@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from peer_rl.networks.mlp import linear, mlp
+from peer_rl.networks.mlp import BiasInit, linear, mlp
 
 
 class CriticOutput(NamedTuple):
@@ -27,10 +27,12 @@ class CriticOutput(NamedTuple):
 class ActionValues(nn.Module):
     """Q(s, .) from a vector observation: one output per action, so phi depends on the state alone."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], actions: int, rng: torch.Generator) -> None:
+    def __init__(
+        self, inputs: int, hidden: Sequence[int], actions: int, rng: torch.Generator, bias: BiasInit = "uniform"
+    ) -> None:
         super().__init__()
-        self.trunk = mlp(inputs, hidden, rng)
-        self.head = linear(hidden[-1], actions, rng)
+        self.trunk = mlp(inputs, hidden, rng, bias)
+        self.head = linear(hidden[-1], actions, rng, bias)
 
     def forward(self, obs: Tensor) -> CriticOutput:
         """Values of every action."""

@@ -48,8 +48,11 @@ def train(
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
-        with RunDirectory(path, config) as run:
-            Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show).train()
+        run = RunDirectory(path, config)
+        # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
+        trainer = Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show)
+        with run:
+            trainer.train()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(

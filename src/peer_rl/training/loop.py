@@ -92,8 +92,9 @@ class Trainer:
         """Train until the budget is used up; a run that is finished already is left as it is."""
         self._resume()
         if self.finished():
-            self._count()
-            self._write_status("finished")  # a kill may have come between the last checkpoint and this line
+            if self.run.state() != "finished":  # killed between the last checkpoint and the last status
+                self._count()
+                self._write_status("finished")
             return
         self.run.write_manifest(self.spec.as_json())
         while not self.finished():
@@ -309,7 +310,10 @@ def build_agent(config: AnyRunConfig, spec: Any, device: torch.device) -> Agent:
     entry = find_agent(config.agent)
     if entry.actions == "discrete" and not spec.actions:
         raise ConfigError(f"{config.agent} needs discrete actions, but {config.task} has continuous ones")
-    regularizer = make(config.regularizer, config.beta)
+    try:
+        regularizer = make(config.regularizer, config.beta)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     rng = Stream(config.seed, "initialise", device=torch.device("cpu"))
     agent: Agent = load_object(entry.build)(config.settings, spec, regularizer=regularizer, rng=rng, device=device)
     return agent

@@ -129,6 +129,11 @@ class RunDirectory:
         }
         replace_file(path, json.dumps(manifest, indent=1).encode())
 
+    def state(self) -> str:
+        """The state that ``write_status`` wrote last, empty before the first."""
+        path = self.path / "status.json"
+        return str(read_json(path).get("state")) if path.exists() else ""
+
     def write_status(self, state: str, **counters: Any) -> None:
         """Where the run stands, for people and progress bars."""
         content = json.dumps({"state": state, **counters})

@@ -1,0 +1,111 @@
+"""Every command with right input, as a user types it."""
+
+import json
+
+import pytest
+from running import peer_rl
+
+import peer_rl as package
+
+
+@pytest.fixture(scope="module")
+def cartpole(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    result = peer_rl("train", "dqn", "--task", "gym/CartPole-v1", "--seed", 3, "--profile", "smoke", "--runs", runs)
+    assert result.returncode == 0, result.stderr
+    return result, runs / "smoke/gym-CartPole-v1/dqn/seed3"
+
+
+def test_train_says_where_the_run_is_and_the_run_is_there(cartpole):
+    result, run = cartpole
+    assert f"run: {run}" in result.stdout
+    files = {path.name for path in run.iterdir()} - {".lock"}
+    logs = {"metrics.jsonl", "eval.jsonl", "diagnostics.jsonl", "timing.jsonl"}
+    assert files == logs | {"config.toml", "manifest.json", "status.json", "checkpoint"}
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["command"][:4] == ["peer-rl", "train", "dqn", "--task"]
+    assert set(manifest["packages"]) >= {"peer-rl", "torch", "gymnasium"}
+    assert json.loads((run / "status.json").read_text())["state"] == "finished"
+
+
+def test_wall_clock_times_are_in_timing_alone(cartpole):
+    _, run = cartpole
+    for name in ("metrics", "eval", "diagnostics"):
+        assert "second" not in (run / f"{name}.jsonl").read_text()
+    assert "steps_per_second" in (run / "timing.jsonl").read_text()
+
+
+def test_diagnostics_hold_what_the_docs_promise(cartpole):
+    _, run = cartpole
+    row = json.loads((run / "diagnostics.jsonl").read_text().splitlines()[-1])
+    promised = {"drd", "cosine", "feature_norm", "effective_rank", "dormant_fraction", "bellman_gap", "gradient_ratio"}
+    assert promised <= set(row)
+    assert 0 < row["cosine"] <= 1
+    assert row["gradient_ratio"] > 0
+
+
+def test_eval_prints_and_writes_nothing(cartpole):
+    _, run = cartpole
+    before = sorted((p, p.stat().st_mtime_ns) for p in run.rglob("*"))
+    result = peer_rl("eval", run, "--episodes", 3)
+    assert result.returncode == 0, result.stderr
+    assert "return " in result.stdout
+    assert "3000 steps = 3000 frames" in result.stdout
+    assert sorted((p, p.stat().st_mtime_ns) for p in run.rglob("*")) == before
+
+
+def test_load_acts_on_one_observation_and_on_a_batch(cartpole):
+    import gymnasium as gym
+    import numpy as np
+
+    _, run = cartpole
+    policy = package.load(run)
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset(seed=0)
+    action = policy.act(obs)
+    assert env.action_space.contains(action)
+    batch = policy.act(np.stack([obs, obs]))
+    assert batch.tolist() == [action, action]
+    with pytest.raises(ValueError, match="obs must have shape"):
+        policy.act(np.zeros(5))
+
+
+def test_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(tmp_path):
+    result = peer_rl("train", "dqn", "--task", "gridworld/paper", "--gamma", "0.9", "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "runs/paper/gridworld-paper/dqn+gamma0.9/seed0" in result.stdout
+    assert "PEER appendix, grid-world table" in result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_frames_are_steps_times_action_repeat(tmp_path):
+    result = peer_rl("train", "dqn", "--task", "gridworld/paper", "--frames", "300", "--dry-run", cwd=tmp_path)
+    assert "dqn+steps300" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("what", "word"), [("agents", "dqn"), ("tasks", "gridworld/paper"), ("experiments", "gridworld")]
+)
+def test_list(what, word):
+    result = peer_rl("list", what)
+    assert result.returncode == 0
+    assert word in result.stdout
+    assert word in peer_rl("list").stdout
+
+
+def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tmp_path):
+    result = peer_rl("doctor", "--runs", tmp_path)
+    assert result.returncode == 0, result.stdout
+    assert "all that training needs is here" in result.stdout
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = peer_rl("doctor", "--runs", blocked / "runs")
+    assert result.returncode == 2
+    assert "mend: choose another place with --runs" in result.stdout
+
+
+def test_version_and_bare_command():
+    assert package.__version__ in peer_rl("--version").stdout
+    bare = peer_rl()
+    assert bare.returncode == 2
+    assert "usage" in bare.stdout

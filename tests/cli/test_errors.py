@@ -1,0 +1,197 @@
+"""Wrong input: one clear line, exit code 2, no traceback, nothing lost."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from running import leavings, peer_rl
+
+from peer_rl.training.checkpoint import Checkpoints
+
+GRID = ["train", "dqn", "--task", "gridworld/paper"]
+
+
+def complaint(*arguments: object, **keywords) -> str:
+    result = peer_rl(*arguments, **keywords)
+    assert result.returncode == 2, result
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], "unknown command 'trian'; did you mean 'train'?"),
+        (["train", "dqm", "--task", "gridworld/paper"], "unknown agent 'dqm'; did you mean 'dqn'?"),
+        (["train", "--task", "gridworld/paper"], "name the agent first"),
+        (["train", "dqn"], "name the task: peer-rl train dqn --task TASK"),
+        (["train", "dqn", "--task"], "--task needs a value"),
+        (
+            ["train", "dqn", "--task", "gridworld/paperr"],
+            "unknown task 'gridworld/paperr'; did you mean 'gridworld/paper'?",
+        ),
+        ([*GRID, "--beta", "-1"], "beta must be 0 or above, and finite, but is -1"),
+        ([*GRID, "--beta", "nan"], "beta must be 0 or above, and finite, but is nan"),
+        ([*GRID, "--beta", "much"], "--beta takes FLOAT, but was given 'much'"),
+        ([*GRID, "--steps", "ten"], "--steps takes INT, but was given 'ten'"),
+        ([*GRID, "--steps", "0"], "steps must be above 0, but is 0"),
+        ([*GRID, "--steps", "5", "--episodes", "5"], "give one budget, not 2: --steps and --episodes"),
+        ([*GRID, "--stepz", "5"], "did you mean --steps?"),
+        ([*GRID, "--profile", "huge"], "unknown profile 'huge'; there are: paper, small, smoke"),
+        ([*GRID, "--preset", "x"], "dqn has no preset 'x'"),
+        ([*GRID, "--regularizer", "peeer", "--steps", "5"], "did you mean 'peer'"),
+        ([*GRID, "--device", "tpu", "--steps", "5"], "unknown device 'tpu'"),
+        ([*GRID, "--frames", "-4"], "frames must be above 0"),
+        (["train", "dqn", "--task", "gym/CartPol-v1", "--steps", "5"], "cannot make task gym/CartPol-v1"),
+        (["train", "dqn", "--task", "toy_envs:continuous", "--steps", "5"], "dqn needs discrete actions"),
+        (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),
+        (["eval", "no/such/run"], "no/such/run is not a run directory"),
+        (["eval"], "peer-rl eval --help"),
+        (["reproduce", "gridwrld"], "unknown experiment 'gridwrld'; did you mean 'gridworld'?"),
+        (["reproduce", "gridworld", "--seeds", "0"], "seeds must be above 0"),
+        (["reproduce", "gridworld", "--betas", "-1"], "betas must be 0 or above"),
+        (["list", "everything"], "everything"),
+    ],
+)
+def test_one_line_and_exit_code_2(arguments, words, tmp_path):
+    assert words in complaint(*arguments, cwd=tmp_path)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unwritable_run_directory(tmp_path):
+    """A file where the folder should be stops root too, whom permissions do not."""
+    (tmp_path / "runs").write_text("mine")
+    said = complaint(*GRID, "--steps", "5", "--runs", tmp_path / "runs")
+    assert "cannot write" in said
+    assert "--runs" in said
+    assert (tmp_path / "runs").read_text() == "mine"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A finished run with two checkpoints."""
+    runs = tmp_path_factory.mktemp("finished")
+    result = peer_rl(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs, "--checkpoint-seconds", "0")
+    assert result.returncode == 0, result.stderr
+    return runs
+
+
+def copy_of(finished: Path, tmp_path: Path) -> tuple[Path, Path]:
+    runs = tmp_path / "runs"
+    shutil.copytree(finished, runs)
+    return runs, runs / "smoke/gridworld-paper/dqn+steps700/seed0"
+
+
+def everything(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+@pytest.mark.parametrize("how", ["flipped", "pickle"])
+def test_a_tampered_checkpoint_is_refused_and_nothing_is_lost(finished, tmp_path, how):
+    runs, run = copy_of(finished, tmp_path)
+    newest = run / "checkpoint" / f"{Checkpoints(run / 'checkpoint').steps()[-1]:012d}" / "agent.safetensors"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content if how == "flipped" else b"\x80\x04\x95" + bytes(40))
+    before = everything(run)
+    again = [*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs]
+    words = "does not match its checksum" if how == "flipped" else "holds a pickle"
+    for command in (again, ["eval", run]):
+        said = complaint(*command)
+        assert words in said
+        assert "Delete that folder to go on from step" in said
+        assert everything(run) == before
+    shutil.rmtree(newest.parent)
+    assert peer_rl(*again).returncode == 0
+    assert leavings(run) == leavings(finished / run.relative_to(runs))
+
+
+def test_a_finished_run_is_left_alone(finished, tmp_path):
+    runs, run = copy_of(finished, tmp_path)
+    before = everything(run)
+    result = peer_rl(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
+    assert result.returncode == 0
+    assert "finished" in result.stdout
+    assert everything(run) == before
+
+
+def test_other_settings_are_refused_with_the_differences(finished, tmp_path):
+    runs, run = copy_of(finished, tmp_path)
+    before = everything(run)
+    said = complaint(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs, "--threads", "2")
+    assert "threads was 1 and is 2" in said
+    assert everything(run) == before
+
+
+def test_a_damaged_config_is_named(finished, tmp_path):
+    runs, run = copy_of(finished, tmp_path)
+    (run / "config.toml").write_text("agent = ")
+    assert "config.toml is damaged" in complaint(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
+
+
+def test_a_log_that_lost_lines_is_refused(finished, tmp_path):
+    runs, run = copy_of(finished, tmp_path)
+    (run / "eval.jsonl").write_bytes(b"")
+    assert "lines are missing" in complaint(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
+
+
+def test_a_second_process_on_the_same_run(tmp_path):
+    arguments = [*GRID, "--steps", "4000", "--runs", str(tmp_path), "--quiet"]
+    first = subprocess.Popen([sys.executable, "-m", "peer_rl", *arguments])
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.rglob("manifest.json")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert "another process is writing" in complaint(*arguments)
+        assert first.wait(timeout=60) == 0
+    finally:
+        first.kill()
+    assert leavings(tmp_path / "paper/gridworld-paper/dqn+steps4000/seed0")["eval"].count(b"\n") == 4
+
+
+def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
+    said = complaint(
+        "train", "dqn", "--task", "toy_envs:nan_reward", "--steps", "2000", "--runs", tmp_path,
+        "--checkpoint-seconds", "0", "--random-steps", "300", "--quiet",
+    )  # fmt: skip
+    assert "stopped at step 699: the environment gave the reward nan" in said
+    assert "the last good checkpoint, at step 699, is kept" in said
+    run = tmp_path / "paper/toy_envs-nan_reward/dqn+random-steps300+steps2000/seed0"
+    assert peer_rl("eval", run).returncode == 0
+
+
+def test_a_diverging_loss_stops_the_run(tmp_path):
+    said = complaint(
+        "train", "dqn", "--task", "gridworld/paper", "--steps", "3000", "--runs", tmp_path, "--learning-rate", "1e30",
+        "--checkpoint-seconds", "0", "--beta", "0", "--quiet",
+    )  # fmt: skip
+    assert "became" in said
+    assert "is kept" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root on Linux")
+def test_a_full_disk_loses_nothing(tmp_path):
+    """A disk of 400 kB fills up during training; with room again, the run ends as if nothing had happened."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    command = [*GRID, "--steps", "3000", "--quiet", "--checkpoint-seconds", "0.1", "--runs"]
+    try:
+        said = complaint(*command, disk)
+        assert "the disk is full" in said
+        subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
+        assert peer_rl(*command, disk).returncode == 0
+        assert peer_rl(*command, tmp_path / "roomy").returncode == 0
+        run = "paper/gridworld-paper/dqn+steps3000/seed0"
+        assert leavings(disk / run) == leavings(tmp_path / "roomy" / run)
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from peer_rl.version import __version__
 
 if TYPE_CHECKING:
+    from peer_rl.check import check_critic
     from peer_rl.diagnostics import Report, diagnose, drd
     from peer_rl.regularizers import (
         BEER,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         Regularizer,
         peer_loss,
     )
-    from peer_rl.tap import RepresentationTap, check_critic
+    from peer_rl.tap import RepresentationTap
 
 _HOME = {
     "BEER": "regularizers",
@@ -39,7 +40,7 @@ _HOME = {
     "diagnose": "diagnostics",
     "drd": "diagnostics",
     "RepresentationTap": "tap",
-    "check_critic": "tap",
+    "check_critic": "check",
 }
 
 __all__ = [

@@ -58,7 +58,7 @@ class CriticCheck:
             yield "output:    head(phi) is NOT the critic's output (dueling, distributional or squashed?);"
             yield "           name the layer yourself with RepresentationTap(critic, head=...)"
         if self.outputs > 1:
-            yield f"actions:   {self.outputs} outputs a head; if one per action, DRD and BEER need same_action"
+            yield f"actions:   {self.outputs} outputs; if one per action, DRD and BEER need same_action"
         if self.zero_heads:
             yield f"zero head: the weights of {', '.join(self.zero_heads)} are all 0, so DRD is undefined"
         if self.dead:

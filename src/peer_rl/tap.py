@@ -141,7 +141,7 @@ class RepresentationTap:
         if not certain:
             warnings.warn(
                 "the critic's output is no linear layer's output; phi is now the input of the last one, "
-                f"{layer_name(self.critic, calls[0].module)!r}: if that is wrong, name the layer with head=...",
+                f"{layer_name(self.critic, calls[0].module)!r}: if that is wrong, give head=...",
                 UncertainHeadWarning,
                 stacklevel=4,
             )

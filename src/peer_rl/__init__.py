@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from peer_rl.version import __version__
 
 if TYPE_CHECKING:
+    from peer_rl.check import check_critic
     from peer_rl.configs import RunConfig, configure
     from peer_rl.diagnostics import Report, diagnose, drd
     from peer_rl.regularizers import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         Regularizer,
         peer_loss,
     )
-    from peer_rl.tap import RepresentationTap, check_critic
+    from peer_rl.tap import RepresentationTap
     from peer_rl.training.api import Policy, load, train
 
 _HOME = {
@@ -41,7 +42,7 @@ _HOME = {
     "diagnose": "diagnostics",
     "drd": "diagnostics",
     "RepresentationTap": "tap",
-    "check_critic": "tap",
+    "check_critic": "check",
     "RunConfig": "configs",
     "configure": "configs",
     "Policy": "training.api",

@@ -17,7 +17,7 @@ from torch import Tensor
 from peer_rl.regularizers import Features, bellman_bound, check_pair, per_row, squared_head_norm
 
 RANK_DELTA = 0.01
-"""srank: the smallest k whose k largest singular values hold 1 - RANK_DELTA of the sum (Kumar et al., 2021)."""
+"""srank: the smallest k whose k largest singular values hold 1 - delta of their sum (Kumar et al., 2021)."""
 
 DORMANT_THRESHOLD = 0.025
 """A unit is dormant if its mean |activation|, over the layer's mean, is at most this (Sokar et al., 2023)."""
@@ -72,8 +72,8 @@ def drd(
 ) -> Tensor:
     """Compute the paper's discrepancy, cos(phi, phi') - (1/gamma - r^2 / (2 |w|^2)), per row.
 
-    The result has shape phi.shape[:-1]. head_weight broadcasts against phi. gamma is a float in (0, 1], or one
-    discount gamma^n (1 - terminated) per row, the reward then being the n-step return. NaN where it is
+    The result has shape phi.shape[:-1]. head_weight broadcasts against phi. gamma is a float in (0, 1], or
+    one discount gamma^n (1 - terminated) per row, the reward then being the n-step return. NaN where it is
     undefined: discount 0, a zero head, a zero phi or phi'. For a head with one output per action give
     same_action, [a = a'] per row, and the whole weight matrix: cos [a = a'] and |W|_F take the places of cos
     and |w|. Not defined for distributional heads.

@@ -233,9 +233,10 @@ class FeatureNorm(Regularizer):
     def loss(self, features: Features) -> Tensor:
         """Beta <phi, sg[<phi^, phi'> phi^]>."""
         phi = features.phi.detach()
-        unit = phi / safe_norm(phi).unsqueeze(-1)
-        along = (unit * features.phi_next.detach()).sum(-1, keepdim=True) * unit
-        return _mean_inner(features.phi, along, self.beta)
+        norm = safe_norm(phi)
+        # Divided twice: the square of a small norm would underflow, and an overflow must not end as 0.
+        share = (phi * features.phi_next.detach()).sum(-1) / norm / norm  # (*leading, batch)
+        return _mean_inner(features.phi, share.unsqueeze(-1) * phi, self.beta)
 
 
 class DR3(Regularizer):

@@ -96,9 +96,7 @@ def test_the_two_halves_add_up_to_peer(seed: int, heads: int, rows: int, dim: in
     phi.requires_grad_()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SignedFeaturesWarning)
-        whole, turn, shrink = (
-            gradient(kind(0.7)(phi, phi_next), phi) for kind in (PEER, CosinePEER, FeatureNorm)
-        )
+        whole, turn, shrink = (gradient(kind(0.7)(phi, phi_next), phi) for kind in (PEER, CosinePEER, FeatureNorm))
     torch.testing.assert_close(turn + shrink, whole, rtol=0, atol=1e-10)
     torch.testing.assert_close(whole, 0.7 * phi_next / rows, rtol=0, atol=1e-12)
 
@@ -108,9 +106,7 @@ def test_cosine_peer_turns_and_feature_norm_shrinks() -> None:
     phi.requires_grad_()
     turn = gradient(CosinePEER(1.0)(phi, phi_next), phi)
     shrink = gradient(FeatureNorm(1.0)(phi, phi_next), phi)
-    torch.testing.assert_close(
-        (turn * phi).sum(-1), torch.zeros(2, 6, dtype=torch.float64), rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close((turn * phi).sum(-1), torch.zeros(2, 6, dtype=torch.float64), rtol=0, atol=1e-12)
     cosine = torch.cosine_similarity(shrink, phi, dim=-1)
     torch.testing.assert_close(cosine, torch.ones_like(cosine), rtol=0, atol=1e-12)
     value = PEER(1.0)(phi, phi_next)
@@ -365,9 +361,7 @@ def test_the_plug_in_imports_only_itself_torch_and_the_standard_library() -> Non
         tree = ast.parse((source / f"{name}.py").read_text())
         imports = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
         imports |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-        foreign = {
-            i for i in imports if i.split(".")[0] not in sys.stdlib_module_names | {"torch", "peer_rl"}
-        }
+        foreign = {i for i in imports if i.split(".")[0] not in sys.stdlib_module_names | {"torch", "peer_rl"}}
         assert not foreign
         assert {i.split(".")[1] for i in imports if i.startswith("peer_rl")} <= ours
 

@@ -102,9 +102,7 @@ def check_critic(critic: nn.Module, *example_inputs: Any) -> CriticCheck:
             handle.remove()
     trace = [Call(module, phi, made) for module, phi, made in ran if isinstance(module, nn.Linear)]
     if not trace:
-        raise TypeError(
-            f"critic must have an nn.Linear as its last layer, and {type(critic).__name__} ran none"
-        )
+        raise TypeError(f"critic must have an nn.Linear as its last layer, and {type(critic).__name__} ran none")
     heads, certain = find_heads(trace, output)
     phi = torch.stack([head.phi for head in heads])  # (heads, *leading, dim)
     if not bool(phi.isfinite().all()):

@@ -174,9 +174,7 @@ def _checked(
     check_pair(phi, phi_next)
     if isinstance(gamma, Tensor):
         if bool(((gamma < 0) | (gamma > 1) | gamma.isnan()).any()):
-            raise ValueError(
-                f"gamma must lie in [0, 1], not {gamma.min().item():g} to {gamma.max().item():g}"
-            )
+            raise ValueError(f"gamma must lie in [0, 1], not {gamma.min().item():g} to {gamma.max().item():g}")
     elif gamma is not None:
         if isinstance(gamma, bool) or not 0 < gamma <= 1:
             raise ValueError(f"gamma must lie in (0, 1], not {gamma!r}")

@@ -98,9 +98,7 @@ def squared_head_norm(head_weight: Tensor, phi: Tensor, same_action: Tensor | No
         raise ValueError(f"head_weight must have {phi.shape[-1]} entries on its last axis, not shape {shape}")
     if same_action is not None:
         if head_weight.dim() < 2 or not _broadcasts(shape[:-2], phi.shape[:-2]):
-            raise ValueError(
-                f"head_weight must be the (actions, dim) matrix beside same_action, not shape {shape}"
-            )
+            raise ValueError(f"head_weight must be the (actions, dim) matrix beside same_action, not shape {shape}")
         return head_weight.square().sum((-2, -1)).unsqueeze(-1)
     if (head_weight.dim() > 1 and shape[-2] != 1) or not _broadcasts(shape, phi.shape):
         raise ValueError(
@@ -295,11 +293,7 @@ def bellman_bound(features: Features) -> tuple[Tensor, Tensor]:
     """Compute BEER's bound per row, and where it is defined; elsewhere it reads 0. NaN input stays NaN."""
     phi = features.phi
     reward, gamma = (per_row(features.require(name), phi, name) for name in ("reward", "discount"))
-    if (
-        not torch.compiler.is_compiling()
-        and phi.device.type == "cpu"
-        and bool(((gamma < 0) | (gamma > 1)).any())
-    ):
+    if not torch.compiler.is_compiling() and phi.device.type == "cpu" and bool(((gamma < 0) | (gamma > 1)).any()):
         raise ValueError(f"discount must lie in [0, 1], not {gamma.min().item():g} to {gamma.max().item():g}")
     head = squared_head_norm(features.require("head_weight"), phi, features.same_action)
     norm = torch.linalg.vector_norm(phi, dim=-1)
@@ -370,9 +364,7 @@ def make(name: str, beta: float = DEFAULT_BETA) -> Regularizer:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)} and module:name"
         raise ValueError(f"regularizer {name!r} is unknown: {hint}")
     if isinstance(found, type) and not issubclass(found, Regularizer):
-        raise ValueError(
-            f"regularizer {name!r} must be a subclass of Regularizer or a function of (phi, phi_next)"
-        )
+        raise ValueError(f"regularizer {name!r} must be a subclass of Regularizer or a function of (phi, phi_next)")
     if beta == 0:
         return NoRegularizer()
     return found(beta) if isinstance(found, type) else wrap(found, beta)

@@ -40,9 +40,7 @@ class RepresentationTap:
     Only calls of `critic` itself count, not calls of its parts. A new call replaces the old phi.
     """
 
-    def __init__(
-        self, critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module] | None = None
-    ) -> None:
+    def __init__(self, critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module] | None = None) -> None:
         check_hookable(critic)
         self.critic = critic
         # A critic that is one linear layer is its own head; hooks on it would see their own begin and end.
@@ -124,9 +122,7 @@ class RepresentationTap:
         if self._running:
             self._taken[module] = _input(args, kwargs)
 
-    def _record(
-        self, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor
-    ) -> None:
+    def _record(self, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         if self._running:
             self._trace.append(Call(module, _input(args, kwargs), output))
 
@@ -157,14 +153,10 @@ def check_hookable(critic: nn.Module) -> None:
     if not isinstance(critic, nn.Module):
         raise TypeError(f"critic must be an nn.Module, not {type(critic).__name__}")
     if isinstance(critic, nn.DataParallel):
-        raise TypeError(
-            "critic must not be a DataParallel, whose replicas run elsewhere: tap the module inside it"
-        )
+        raise TypeError("critic must not be a DataParallel, whose replicas run elsewhere: tap the module inside it")
     for module in critic.modules():
         if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError(
-                "critic must not be scripted or traced, where hooks do not run: tap the Python module"
-            )
+            raise TypeError("critic must not be scripted or traced, where hooks do not run: tap the Python module")
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             raise TypeError(
                 "critic must not be compiled, where hooks may be skipped: tap and call the module as it was "
@@ -172,9 +164,7 @@ def check_hookable(critic: nn.Module) -> None:
             )
 
 
-def _resolve(
-    critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module] | None
-) -> tuple[nn.Linear, ...]:
+def _resolve(critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module] | None) -> tuple[nn.Linear, ...]:
     if head is None:
         return ()
     wanted = [head] if isinstance(head, str | nn.Module) else list(head)
@@ -188,9 +178,7 @@ def _resolve(
             raise ValueError(f"head {item!r} is not a layer of the critic; its linear layers: {names}")
         module = known[item] if isinstance(item, str) else item
         if not isinstance(module, nn.Linear):
-            raise TypeError(
-                f"head must be an nn.Linear, for Q = <phi, w> to hold, not {type(module).__name__}"
-            )
+            raise TypeError(f"head must be an nn.Linear, for Q = <phi, w> to hold, not {type(module).__name__}")
         if not any(module is layer for layer in known.values()):
             raise ValueError(f"head must be a layer of the critic, which this {module} is not")
         found.append(module)
@@ -202,26 +190,19 @@ def _resolve(
 def _linears(critic: nn.Module) -> list[nn.Linear]:
     layers = [module for module in critic.modules() if isinstance(module, nn.Linear)]
     if not layers:
-        raise TypeError(
-            f"critic must have an nn.Linear as its last layer, and {type(critic).__name__} has none"
-        )
+        raise TypeError(f"critic must have an nn.Linear as its last layer, and {type(critic).__name__} has none")
     return layers
 
 
 def layer_name(critic: nn.Module, layer: nn.Module) -> str:
     """Return the name of a layer inside the critic."""
-    return (
-        next((name for name, module in critic.named_modules() if module is layer), "?")
-        or "(the module itself)"
-    )
+    return next((name for name, module in critic.named_modules() if module is layer), "?") or "(the module itself)"
 
 
 def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     phi: Tensor = args[0] if args else kwargs["input"]
     if torch._C._functorch.is_batchedtensor(phi):
-        raise RuntimeError(
-            "phi cannot be tapped inside torch.vmap: return it from the critic's forward instead"
-        )
+        raise RuntimeError("phi cannot be tapped inside torch.vmap: return it from the critic's forward instead")
     return phi
 
 
@@ -265,10 +246,5 @@ def _holds(whole: Tensor, part: Tensor) -> bool:
     if whole.numel() % part.numel():
         return False
     count = whole.numel() // part.numel()
-    pieces = (
-        piece
-        for axis, size in enumerate(whole.shape)
-        if size % count == 0
-        for piece in whole.chunk(count, axis)
-    )
+    pieces = (piece for axis, size in enumerate(whole.shape) if size % count == 0 for piece in whole.chunk(count, axis))
     return any(torch.allclose(piece.reshape(-1), flat, rtol=1e-4, atol=1e-6) for piece in pieces)

@@ -39,7 +39,8 @@ class DQN:
         hidden, bias = settings.critic.hidden, settings.critic.bias_init
         self.critic = ActionValues(spec.observation_shape[0], hidden, spec.actions, weights, bias).to(device)
         self.target = target_of(self.critic)
-        self.optimizer = torch.optim.Adam(self.critic.parameters(), lr=settings.learning_rate, fused=True)
+        fused = device.type in ("cpu", "cuda")
+        self.optimizer = torch.optim.Adam(self.critic.parameters(), lr=settings.learning_rate, fused=fused)
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)
         self.explored = 0  # acting steps with exploration, which is what epsilon's schedule counts
 

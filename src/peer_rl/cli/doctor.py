@@ -61,7 +61,7 @@ def _packages() -> Iterator[Finding]:
             yield Finding("missing", f"{name} is not installed", f"pip install {name}")
     absent = [name for name in _REPORT if find_spec(name) is None]
     if absent:
-        yield Finding("missing", f"reports need {', '.join(absent)}", "pip install 'peer-rl[report]'")
+        yield Finding("optional", f"reports need {', '.join(absent)}", "pip install 'peer-rl[report]'")
     else:
         yield Finding("ok", "reports: " + ", ".join(f"{name} {version(name)}" for name in _REPORT))
 

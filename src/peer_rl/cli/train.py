@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     options, origins = read_options(arguments)
     if options.dry_run:
         return _show_plan(options, origins)
-    from peer_rl.cli.progress import TrainingBar, summary
+    from peer_rl.progress import TrainingBar, summary
     from peer_rl.training.api import train
 
     label = f"{options.run.agent} {options.run.task} beta={options.run.beta:g} seed={options.run.seed}"

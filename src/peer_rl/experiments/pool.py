@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from peer_rl.cli.progress import make_bar
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import RunError
+from peer_rl.progress import make_bar
 from peer_rl.training.rundir import read_json, run_path
 
 _POLL_SECONDS = 0.5

@@ -1,0 +1,161 @@
+"""Pictures for papers and READMEs, by matplotlib without pyplot: no global state, no display."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.patches import Rectangle
+
+from peer_rl.envs.gridworld import COLUMNS, GOAL, ROWS, S1, S2, SHORTEST, START
+from peer_rl.experiments.gridworld import SMOOTHING, Study, value_limits
+from peer_rl.experiments.page import style
+from peer_rl.experiments.statistics import Curve, Floats
+
+CELLS = {START: "start", S1: "$S_1$", S2: "$S_2$", GOAL: "$S_T$"}
+_DPI = 150
+_GRIDS_A_ROW = 4
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "legend.frameon": False,
+    "text.parse_math": True,
+}
+
+
+def _plain(text: str) -> str:
+    """A name from a run directory: a dollar sign in it is no formula."""
+    return text.replace("$", r"\$")
+
+
+def _draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> None:
+    for curve in curves:
+        colour, dash = style(order.index(curve.label))
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.label))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.margins(x=0.01)
+
+
+def _draw_grid(axes: Axes, values: Floats, label: str, limits: tuple[float, float]) -> Any:
+    """One grid world coloured by value; red S_T, and frames around S_1 and S_2, which the paper draws in grey."""
+    low, high = limits
+    image = axes.imshow(values.reshape(ROWS, COLUMNS), cmap="Blues", vmin=low, vmax=high + (high - low) * 0.25)
+    for state, value in enumerate(values):
+        row, column = divmod(state, COLUMNS)
+        if state == GOAL:
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color="#C8102E", linewidth=0))
+            axes.text(column, row, CELLS[state], ha="center", va="center", color="white", fontsize=13)
+            continue
+        name = CELLS.get(state)
+        colour = "white" if value > low + 0.72 * (high - low) else "#1a1a1a"
+        axes.text(column, row + (0.22 if name else 0), f"{value:.2f}", ha="center", va="center", color=colour)
+        if name:
+            axes.text(column, row - 0.18, name, ha="center", va="center", color=colour, fontsize=10)
+        if state in (S1, S2):
+            axes.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor="#555", lw=2))
+    axes.set_xticks(np.arange(COLUMNS + 1) - 0.5, labels=[])
+    axes.set_yticks(np.arange(ROWS + 1) - 0.5, labels=[])
+    axes.tick_params(length=0)
+    axes.grid(color="white", linewidth=2)
+    axes.spines[:].set_visible(False)
+    axes.set_title(_plain(label), fontweight="normal", loc="center", fontsize=9.5)
+    return image
+
+
+def _draw_grids(part: SubFigure, study: Study) -> None:
+    shown, limits = list(study.values.items()), value_limits(study)
+    rows = math.ceil(len(shown) / _GRIDS_A_ROW)
+    grid: Any = part.subplots(rows, math.ceil(len(shown) / rows), squeeze=False)
+    image: Any = None
+    for axes, (label, values) in zip(grid.flat, shown, strict=False):
+        image = _draw_grid(axes, values, label, limits)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_visible(False)
+    bar: Any = part.colorbar(image, ax=grid, fraction=0.025, pad=0.02, label="max Q")
+    bar.outline.set_visible(False)
+    bar.ax.set_ylim(*limits)
+    part.suptitle("(a) Grid world: max Q at the end", x=0.012, ha="left", fontsize=10.5, fontweight="bold")
+
+
+def _draw_panels(part: SubFigure, study: Study) -> None:
+    order = [group.label for group in study.groups]
+    cosine, difference, steps = part.subplots(1, 3)
+    _draw_curves(cosine, study.cosine, order)
+    cosine.set_title("(b) Cosine similarity")
+    _draw_curves(difference, study.difference, order)
+    difference.set_title(r"(c) Q value difference, $S_1$ $-$ $S_2$")
+    difference.axhline(study.exact, color="#333", linestyle=":", linewidth=1.4)
+    _note(difference, study.exact, f"exact: {study.exact:g}")
+    _draw_curves(steps, study.steps, order)
+    steps.set_title("(d) Steps to reach $S_T$")
+    steps.axhline(SHORTEST, color="#333", linestyle=":", linewidth=1.4)
+    _note(steps, SHORTEST, f"shortest path: {SHORTEST}")
+    steps.set_ylim(bottom=0)
+    for axes in (cosine, difference, steps):
+        axes.set_xlabel("training episode")
+    lines = [pair for axes in (cosine, steps) for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles = {name: line for line, name in lines}
+    seeds = {len(group.finished) for group in study.groups}
+    shown = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
+    part.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 3), fontsize=10,
+        title=f"mean over {shown}; shaded: half a standard deviation; (d) is a moving mean over {SMOOTHING} episodes",
+        title_fontsize=8.5,
+    )  # fmt: skip
+
+
+def _note(axes: Axes, height: float, text: str) -> None:
+    """A word at the right end of a dotted line, under it."""
+    axes.annotate(
+        text, (1, height), xycoords=("axes fraction", "data"), xytext=(-3, -4), textcoords="offset points",
+        ha="right", va="top", fontsize=8.5, color="#333",
+    )  # fmt: skip
+
+
+def draw_figure3(study: Study, path: Path) -> None:
+    """The paper's figure 3 from our runs."""
+    rows = max(1, math.ceil(len(study.values) / _GRIDS_A_ROW))
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9.6, 3.6 + 2.7 * rows), dpi=_DPI, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        parts: Any = figure.subfigures(2, 1, height_ratios=[2.7 * rows, 3.6], hspace=0.04)
+        if study.values:
+            _draw_grids(parts[0], study)
+        _draw_panels(parts[1], study)
+        figure.savefig(path, metadata={"Software": None})
+
+
+def draw_learning_curves(title: str, curves: Sequence[Curve], path: Path) -> None:
+    """Evaluation return over agent steps: one line for each variant, with a 95 % bootstrap band over seeds."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7, 4.2), dpi=_DPI, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        _draw_curves(axes, curves, [curve.label for curve in curves])
+        axes.set_title(_plain(title))
+        axes.set_xlabel("agent steps")
+        axes.set_ylabel("evaluation return")
+        figure.legend(loc="outside lower center", ncols=min(len(curves), 2))
+        figure.savefig(path, metadata={"Software": None})
+
+
+FIGURE3_ALT = (
+    "Four panels. Top: the grid world's cells coloured by max Q at the end of training, one grid for each variant. "
+    "Below, over training episodes: cosine similarity, difference of the max Q values of S_1 and S_2 with the exact "
+    f"value dotted, and steps to reach S_T as a moving mean over {SMOOTHING} episodes with the shortest path dotted."
+)

@@ -1,0 +1,360 @@
+"""Taps on critics written as others write them, and what check_critic says about them."""
+
+import copy
+import gc
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from peer_rl import RepresentationTap, check_critic, diagnose, peer_loss
+from peer_rl.tap import UncertainHeadWarning
+
+OBS, ACTION, DIM, ROWS = 3, 2, 8, 6
+
+
+def mlp(
+    outputs: int = 1, last: Callable[[], nn.Module] = nn.ReLU, inputs: int = OBS + ACTION
+) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(inputs, DIM), nn.ReLU(), nn.Linear(DIM, DIM), last(), nn.Linear(DIM, outputs)
+    )
+
+
+class CleanRLStyle(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(OBS + ACTION, DIM), nn.Linear(DIM, DIM), nn.Linear(DIM, 1)
+
+    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        hidden = torch.relu(self.fc1(torch.cat([obs, action], 1)))
+        return self.fc3(torch.relu(self.fc2(hidden)))
+
+
+class SB3Style(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q_networks = []
+        for i in range(2):
+            net = mlp()
+            self.add_module(f"qf{i}", net)
+            self.q_networks.append(net)
+
+    def forward(self, obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
+        joined = torch.cat([obs, action], dim=1)
+        return tuple(net(joined) for net in self.q_networks)
+
+
+class TianshouStyle(nn.Module):
+    """A preprocessing net that returns a tuple, then a small MLP, flattened at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Sequential(nn.Linear(DIM, 1))
+        self.preprocess = nn.Sequential(nn.Linear(OBS + ACTION, DIM), nn.ReLU())
+
+    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        return self.last(self.preprocess(torch.cat([obs, action], 1))).flatten()
+
+
+class TorchRLStyle(nn.Module):
+    """Takes and returns a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module = mlp()
+
+    def forward(self, td: dict[str, Tensor]) -> dict[str, Tensor]:
+        value = self.module(torch.cat([td["observation"], td["action"]], -1))
+        return {**td, "state_action_value": value}
+
+
+class Joined(nn.Module):
+    """Twin heads whose values leave concatenated, stacked or as their minimum."""
+
+    def __init__(self, join: Callable[[list[Tensor]], Tensor]) -> None:
+        super().__init__()
+        self.a, self.b, self.join = mlp(), mlp(), join
+
+    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        joined = torch.cat([obs, action], 1)
+        return self.join([self.a(joined), self.b(joined)])
+
+
+@pytest.fixture
+def inputs() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(ROWS, OBS), torch.randn(ROWS, ACTION)
+
+
+def single_critics() -> list[nn.Module]:
+    torch.manual_seed(1)
+    return [CleanRLStyle(), TianshouStyle()]
+
+
+@pytest.mark.parametrize("critic", single_critics(), ids=lambda critic: type(critic).__name__)
+def test_head_of_phi_is_q(critic: nn.Module, inputs: tuple[Tensor, Tensor]) -> None:
+    with RepresentationTap(critic) as tap:
+        for _ in range(2):  # found in the first pass, remembered in the second
+            q = critic(*inputs)
+            assert tap.phi.shape == (ROWS, DIM)
+            assert tap.head_weight.shape == (DIM,)
+            bias = tap.heads[0].bias
+            torch.testing.assert_close(tap.phi @ tap.head_weight + bias, q.flatten())
+
+
+def test_twin_heads_in_one_module_are_an_ensemble(inputs: tuple[Tensor, Tensor]) -> None:
+    torch.manual_seed(1)
+    critic = SB3Style()
+    for tap in (
+        RepresentationTap(critic),
+        RepresentationTap(critic, ["qf0.4", "qf1.4"]),
+        RepresentationTap(critic, [critic.qf0[-1], critic.qf1[-1]]),
+    ):
+        q = torch.stack(critic(*inputs)).squeeze(-1)
+        assert tap.head_names == ("qf0.4", "qf1.4")
+        assert tap.phi.shape == (2, ROWS, DIM)
+        assert tap.head_weight.shape == (2, 1, DIM)
+        bias = torch.stack([head.bias for head in tap.heads])
+        torch.testing.assert_close((tap.phi * tap.head_weight).sum(-1) + bias, q)
+        diagnose(tap.phi, tap.phi, head_weight=tap.head_weight, reward=torch.ones(ROWS), gamma=0.9)
+        tap.remove()
+
+
+@pytest.mark.parametrize("join", [lambda q: torch.cat(q, -1), torch.stack, lambda q: torch.cat(q, 0)])
+def test_joined_outputs_are_recognised(
+    join: Callable[[list[Tensor]], Tensor], inputs: tuple[Tensor, Tensor]
+) -> None:
+    torch.manual_seed(1)
+    critic = Joined(join)
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    assert tap.head_names == ("a.4", "b.4")
+
+
+def test_dictionaries_go_in_and_out(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = TorchRLStyle()
+    example = {"observation": inputs[0], "action": inputs[1]}
+    tap = RepresentationTap(critic)
+    critic(example)
+    assert tap.head_names == ("module.4",)
+    assert check_critic(critic, example).heads == ("module.4",)
+
+
+def test_the_gradient_through_phi_is_the_right_one(inputs: tuple[Tensor, Tensor]) -> None:
+    torch.manual_seed(1)
+    critic = CleanRLStyle()
+    target = copy.deepcopy(critic)
+    tap, target_tap = RepresentationTap(critic), RepresentationTap(target)
+    with torch.no_grad():
+        target(*inputs)
+    q = critic(*inputs)
+    (q.mean() + peer_loss(tap.phi, target_tap.phi, 0.5)).backward()
+    tapped = [parameter.grad.clone() for parameter in critic.parameters()]
+    critic.zero_grad()
+    hidden = torch.relu(critic.fc2(torch.relu(critic.fc1(torch.cat(inputs, 1)))))
+    phi_next = hidden.detach()
+    (critic.fc3(hidden).mean() + 0.5 * (hidden * phi_next).sum(-1).mean()).backward()
+    for ours, plain in zip(tapped, critic.parameters(), strict=True):
+        torch.testing.assert_close(ours, plain.grad)
+
+
+def test_a_tap_changes_no_output_and_goes_away(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = CleanRLStyle()
+    plain = critic(*inputs)
+    tap = RepresentationTap(critic)
+    assert torch.equal(critic(*inputs), plain)
+    tap.remove()
+    assert torch.equal(critic(*inputs), plain)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in critic.modules())
+    with pytest.raises(RuntimeError, match="has been removed"):
+        _ = tap.phi
+
+
+def test_words_before_the_first_call() -> None:
+    tap = RepresentationTap(CleanRLStyle())
+    with pytest.raises(RuntimeError, match="call the tapped CleanRLStyle itself first"):
+        _ = tap.phi
+    with pytest.raises(RuntimeError, match="call the tapped critic first"):
+        _ = tap.head_weight
+
+
+def test_calls_of_the_parts_do_not_count(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = SB3Style()
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    before = tap.phi
+    critic.qf0(torch.randn(2, OBS + ACTION))
+    assert torch.equal(tap.phi, before)
+
+
+def test_a_failed_pass_leaves_no_old_phi(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = CleanRLStyle()
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        critic(inputs[0], inputs[0])
+    with pytest.raises(RuntimeError, match="no phi yet"):
+        _ = tap.phi
+
+
+def test_a_new_pass_frees_the_old_phi(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = CleanRLStyle()
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    critic(*inputs)
+    old = weakref.ref(tap.phi)
+    critic(*inputs)
+    gc.collect()
+    assert old() is None
+    assert tap._trace == []
+
+
+def test_a_tapped_critic_can_be_copied_after_a_pass(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = CleanRLStyle()
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    phi = tap.phi
+    copy.deepcopy(critic)(*inputs)
+    assert tap.phi is phi
+
+
+def test_a_single_linear_layer_is_its_own_head() -> None:
+    critic = nn.Linear(4, 1)
+    tap, x = RepresentationTap(critic), torch.randn(5, 4)
+    critic(x)
+    assert tap.phi is x
+    critic(input=x)
+    assert tap.phi is x
+
+
+def test_an_output_that_is_no_linear_layers_is_pointed_out(inputs: tuple[Tensor, Tensor]) -> None:
+    torch.manual_seed(1)
+    critic = Joined(lambda q: torch.minimum(*q) - 1)
+    tap = RepresentationTap(critic)
+    with pytest.warns(UncertainHeadWarning, match=r"'b\.4'.*head="):
+        critic(*inputs)
+    assert tap.head_names == ("b.4",)
+    check = check_critic(critic, *inputs)
+    assert not check.is_linear
+    assert not check.safe
+    assert "NOT the critic's output" in str(check)
+
+
+def test_what_cannot_be_tapped_is_said_in_words(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = CleanRLStyle()
+    with pytest.raises(ValueError, match=r"head 'fc4' is not a layer.*fc1, fc2, fc3"):
+        RepresentationTap(critic, "fc4")
+    with pytest.raises(TypeError, match=r"head must be an nn.Linear.*not Sequential"):
+        RepresentationTap(SB3Style(), "qf0")
+    with pytest.raises(ValueError, match="must be a layer of the critic"):
+        RepresentationTap(critic, nn.Linear(2, 1))
+    with pytest.raises(ValueError, match="layers of one shape"):
+        RepresentationTap(critic, ["fc1", "fc3"])
+    with pytest.raises(ValueError, match="at least one layer"):
+        RepresentationTap(critic, [])
+    with pytest.raises(TypeError, match="has none"):
+        RepresentationTap(nn.Sequential(nn.Conv1d(1, 1, 1)))
+    with pytest.raises(TypeError, match="must not be compiled"):
+        RepresentationTap(torch.compile(critic, backend="eager"))
+    with pytest.raises(TypeError, match="must not be a DataParallel"):
+        RepresentationTap(nn.DataParallel(critic))
+    with pytest.raises(TypeError, match=r"must be an nn.Module, not function"):
+        RepresentationTap(lambda x: x)
+    tap = RepresentationTap(critic, "fc3")
+    with pytest.raises(RuntimeError, match=r"inside torch\.vmap"):
+        torch.vmap(critic)(inputs[0][:, None], inputs[1][:, None])
+    tap.remove()
+
+
+def test_a_traced_critic_is_refused() -> None:
+    with pytest.warns(DeprecationWarning, match="trace"):
+        traced = torch.jit.trace(mlp(), torch.ones(1, OBS + ACTION))
+    with pytest.raises(TypeError, match="must not be scripted or traced"):
+        RepresentationTap(traced)
+
+
+def test_check_critic_says_what_it_found(inputs: tuple[Tensor, Tensor]) -> None:
+    torch.manual_seed(1)
+    twin = check_critic(SB3Style(), *inputs)
+    assert twin.heads == ("qf0.4", "qf1.4")
+    assert (twin.feature_dim, twin.outputs, twin.rows, twin.before) == (DIM, 1, ROWS, "ReLU")
+    assert twin.safe
+    assert twin.recommended == "PEER"
+    for phrase in ("qf0.4, qf1.4", "2 heads", "ReLU", "non-negative", "safe to use", "peer_loss("):
+        assert phrase in str(twin)
+
+    signed = check_critic(mlp(last=nn.Tanh), torch.cat(inputs, 1))
+    assert not signed.safe
+    assert signed.recommended == "CosinePEER"
+    for phrase in ("Tanh", "negative", "not safe", "CosinePEER()("):
+        assert phrase in str(signed)
+
+    assert "not a module" in str(check_critic(CleanRLStyle(), *inputs))
+    assert "4 outputs" in str(check_critic(mlp(4), torch.cat(inputs, 1)))
+
+    zero = mlp()
+    nn.init.zeros_(zero[-1].weight)
+    nn.init.zeros_(zero[-1].bias)
+    report = check_critic(zero, torch.cat(inputs, 1))
+    assert report.zero_heads == ("4",)
+    assert "DRD is undefined" in str(report)
+
+    dead = mlp()
+    nn.init.constant_(dead[2].bias, -100.0)
+    assert "phi is 0 throughout" in str(check_critic(dead, torch.cat(inputs, 1)))
+
+
+def test_check_critic_is_inert(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = nn.Sequential(
+        nn.Linear(OBS + ACTION, DIM), nn.BatchNorm1d(DIM), nn.Dropout(0.5), nn.ReLU(), nn.Linear(DIM, 1)
+    )
+    critic[1].eval()
+    critic(torch.cat(inputs, 1)).mean().backward()
+    modes = [module.training for module in critic.modules()]
+    state = {name: value.clone() for name, value in critic.state_dict().items()}
+    gradients = [parameter.grad.clone() for parameter in critic.parameters()]
+    random = torch.get_rng_state()
+    check_critic(critic, torch.cat(inputs, 1))
+    assert modes == [module.training for module in critic.modules()]
+    assert all(torch.equal(value, state[name]) for name, value in critic.state_dict().items())
+    assert all(torch.equal(p.grad, g) for p, g in zip(critic.parameters(), gradients, strict=True))
+    assert torch.equal(torch.get_rng_state(), random)
+    assert not any(module._forward_hooks for module in critic.modules())
+
+
+class Noisy(nn.Module):
+    """Draws random numbers and counts its calls even in evaluation mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(OBS + ACTION, 1)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.head(x + torch.randn_like(x).abs())
+
+
+def test_check_critic_puts_back_what_evaluation_mode_changes() -> None:
+    critic, random = Noisy(), torch.get_rng_state()
+    check_critic(critic, torch.ones(4, OBS + ACTION))
+    assert critic.calls == 0
+    assert torch.equal(torch.get_rng_state(), random)
+    with pytest.raises(TypeError, match="positional"):
+        check_critic(critic, torch.ones(4, OBS + ACTION), torch.ones(3))
+    assert critic.training
+    assert not critic.head._forward_hooks
+
+
+def test_check_critic_refuses_what_is_not_finite(inputs: tuple[Tensor, Tensor]) -> None:
+    with pytest.raises(ValueError, match=r"^example_inputs must be finite"):
+        check_critic(CleanRLStyle(), inputs[0] * float("nan"), inputs[1])
+    broken = CleanRLStyle()
+    nn.init.constant_(broken.fc2.weight, float("nan"))
+    with pytest.raises(ValueError, match=r"^phi must be finite"):
+        check_critic(broken, *inputs)
+    with pytest.raises(TypeError, match=r"nn.Linear as its last layer"):
+        check_critic(nn.Identity(), inputs[0])

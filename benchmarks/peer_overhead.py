@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -40,7 +41,7 @@ class TwinCritic(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         sizes = [OBS + ACTION, WIDTH, WIDTH, 1]
-        pairs = list(zip(sizes, sizes[1:], strict=False))
+        pairs = list(pairwise(sizes))
         self.weights = nn.ParameterList([torch.randn(HEADS, i, o) * (2 / i) ** 0.5 for i, o in pairs])
         self.biases = nn.ParameterList([torch.zeros(HEADS, 1, o) for _, o in pairs])
 
@@ -156,9 +157,7 @@ def main() -> None:
     results = {}
     for name, environment in ALLOCATORS.items():
         command = [sys.executable, __file__, "--child", "--rounds", str(options.rounds)]
-        run = subprocess.run(
-            command, env={**os.environ, **environment}, capture_output=True, text=True, check=True
-        )
+        run = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
         results[name] = json.loads(run.stdout)
         print(f"{name}:\n{table(results[name])}\n")
     record = {

@@ -30,8 +30,7 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
 def tiny_config(agent: str, **changes: object):
     assert set(TINY) == set(AGENTS), "every agent needs a tiny run for the contracts"
     task, settings = TINY[agent]
-    config, _ = configure(agent, task, **{**settings, **changes})
-    return config
+    return configure(agent, task, **{**settings, **changes})
 
 
 def tiny_run(agent: str, runs: Path, *, checkpoint_seconds: float = 60.0, **changes: object) -> Path:

@@ -48,10 +48,7 @@ def test_drd_equals_a_plain_calculation(seed: int) -> None:
     weight[1] = 0 if seed % 2 else weight[1]
     value = drd(phi, phi_next, head_weight=weight, reward=reward, gamma=DISCOUNTS)
     x, y, w, r = as_numpy(phi, phi_next, weight, reward)
-    expected = [
-        [drd_by_hand(x[h, i], y[h, i], w[h, 0], r[i], float(DISCOUNTS[i])) for i in range(5)]
-        for h in range(2)
-    ]
+    expected = [[drd_by_hand(x[h, i], y[h, i], w[h, 0], r[i], float(DISCOUNTS[i])) for i in range(5)] for h in range(2)]
     assert value.shape == (2, 5)
     assert np.isnan(value[0, 2].item())
     assert np.isnan(value[0, 3].item())
@@ -61,9 +58,7 @@ def test_drd_equals_a_plain_calculation(seed: int) -> None:
 def test_a_float_gamma_is_that_gamma_for_every_row() -> None:
     phi, phi_next, weight, reward = batch(1)
     one = drd(phi, phi_next, head_weight=weight, reward=reward, gamma=0.9)
-    many = drd(
-        phi, phi_next, head_weight=weight, reward=reward, gamma=torch.full((5,), 0.9, dtype=torch.float64)
-    )
+    many = drd(phi, phi_next, head_weight=weight, reward=reward, gamma=torch.full((5,), 0.9, dtype=torch.float64))
     torch.testing.assert_close(one, many, rtol=0, atol=1e-15)
 
 
@@ -83,9 +78,7 @@ def test_one_output_per_action_is_the_lifted_feature(seed: int) -> None:
     lifted, lifted_next = lift(phi, action), lift(phi_next, action_next)
     flat = {"head_weight": weight.reshape(-1), "reward": reward, "gamma": 0.9}
     ours = {"head_weight": weight, "reward": reward, "gamma": 0.9, "same_action": same}
-    torch.testing.assert_close(
-        drd(phi, phi_next, **ours), drd(lifted, lifted_next, **flat), rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close(drd(phi, phi_next, **ours), drd(lifted, lifted_next, **flat), rtol=0, atol=1e-12)
     ours_report, lifted_report = diagnose(phi, phi_next, **ours), diagnose(lifted, lifted_next, **flat)
     for name in ("drd", "drd_share_positive", "bellman_gap", "head_norm", "feature_norm"):
         assert getattr(ours_report, name) == pytest.approx(getattr(lifted_report, name), abs=1e-12)
@@ -171,15 +164,9 @@ def test_what_cannot_be_known_is_nan_and_none_in_json() -> None:
 def test_drd_changes_sign_under_a_rescaling_that_leaves_q_alone() -> None:
     phi = torch.tensor([[3.0, 4.0]])
     weight, reward = torch.tensor([1.0, 0.0]), torch.tensor([1.0])
-    signs = [
-        drd(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).item() > 0
-        for c in (1.0, 0.1)
-    ]
+    signs = [drd(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).item() > 0 for c in (1.0, 0.1)]
     assert signs == [True, False]
-    gaps = [
-        diagnose(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).bellman_gap
-        for c in (1, 0.1)
-    ]
+    gaps = [diagnose(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).bellman_gap for c in (1, 0.1)]
     assert gaps[0] == pytest.approx(gaps[1], rel=1e-6)
 
 

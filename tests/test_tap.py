@@ -15,12 +15,8 @@ from peer_rl.tap import UncertainHeadWarning
 OBS, ACTION, DIM, ROWS = 3, 2, 8, 6
 
 
-def mlp(
-    outputs: int = 1, last: Callable[[], nn.Module] = nn.ReLU, inputs: int = OBS + ACTION
-) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(inputs, DIM), nn.ReLU(), nn.Linear(DIM, DIM), last(), nn.Linear(DIM, outputs)
-    )
+def mlp(outputs: int = 1, last: Callable[[], nn.Module] = nn.ReLU, inputs: int = OBS + ACTION) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, DIM), nn.ReLU(), nn.Linear(DIM, DIM), last(), nn.Linear(DIM, outputs))
 
 
 class CleanRLStyle(nn.Module):
@@ -124,9 +120,7 @@ def test_twin_heads_in_one_module_are_an_ensemble(inputs: tuple[Tensor, Tensor])
 
 
 @pytest.mark.parametrize("join", [lambda q: torch.cat(q, -1), torch.stack, lambda q: torch.cat(q, 0)])
-def test_joined_outputs_are_recognised(
-    join: Callable[[list[Tensor]], Tensor], inputs: tuple[Tensor, Tensor]
-) -> None:
+def test_joined_outputs_are_recognised(join: Callable[[list[Tensor]], Tensor], inputs: tuple[Tensor, Tensor]) -> None:
     torch.manual_seed(1)
     critic = Joined(join)
     tap = RepresentationTap(critic)

@@ -70,9 +70,7 @@ def test_the_sharp_bound_and_the_papers_hold_for_exact_q(seed: int, gamma: float
     chain = Chain(seed, gamma)
     phi, w = chain.features(unit=True)
     np.testing.assert_allclose(np.linalg.norm(phi, axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(
-        phi @ w, chain.reward + gamma * (phi @ w)[chain.successor], atol=1e-8, rtol=1e-8
-    )
+    np.testing.assert_allclose(phi @ w, chain.reward + gamma * (phi @ w)[chain.successor], atol=1e-8, rtol=1e-8)
     cosine = (phi * phi[chain.successor]).sum(1)
     bound = sharp(gamma, chain.reward, float(np.linalg.norm(w)))
     assert (cosine <= bound + 1e-9).all()
@@ -128,9 +126,7 @@ def test_the_sharp_bound_is_attained_so_nothing_can_be_taken_off_it(seed: int, g
 def test_the_papers_bound_is_a_relaxation_of_the_sharp_one(gamma: float, r: float, w: float) -> None:
     assert sharp(gamma, r, w) <= papers(gamma, r, w) * (1 + 1e-12) + 1e-9 * (1 + (r / w) ** 2)
     slack = (1 - gamma**2) / (2 * gamma) + r**2 / (2 * w**2) * (1 / gamma - 1)
-    assert papers(gamma, r, w) - sharp(gamma, r, w) == pytest.approx(
-        slack, rel=1e-6, abs=1e-9 * (1 + (r / w) ** 2)
-    )
+    assert papers(gamma, r, w) - sharp(gamma, r, w) == pytest.approx(slack, rel=1e-6, abs=1e-9 * (1 + (r / w) ** 2))
 
 
 def test_without_the_bellman_equation_the_bound_can_fail() -> None:

@@ -110,13 +110,13 @@ def test_pixels_and_continuous_actions_are_refused_in_words():
 @pytest.mark.parametrize("beta", [0.0, 5e-4])
 def test_learns_to_match_a_sign(tmp_path, beta):
     """Chance gives 0.5. Without the reward in the target, or with a wrong action gathered, it stays there."""
-    config, _ = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.random_steps": 300})
+    config = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.random_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
 
 
 def test_actions_that_do_not_start_at_0_are_shifted(tmp_path):
-    config, _ = configure("dqn", "toy_envs:choice_from_five", steps=1_200, **{"learning.random_steps": 300})
+    config = configure("dqn", "toy_envs:choice_from_five", steps=1_200, **{"learning.random_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
     assert policy.act(np.array([1.0, 0.0], np.float32)) == 6

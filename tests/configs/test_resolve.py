@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from peer_rl.configs import AGENTS, as_dict, configure, find_agent, from_dict, variant
 from peer_rl.configs import presets as tables
 from peer_rl.configs.presets import Value
+from peer_rl.configs.resolve import defaults
 from peer_rl.envs.tasks import SUITES, TASKS, find_task
 from peer_rl.errors import ConfigError
 from peer_rl.plugins import load_object
@@ -17,7 +18,7 @@ GRID = "gridworld/paper"
 
 
 def test_the_grid_worlds_settings_are_the_papers_table():
-    config, origins = configure("dqn", GRID)
+    config, origins = defaults("dqn", GRID)
     expected = {
         "episodes": 2000,
         "beta": 5e-4,
@@ -50,18 +51,17 @@ def test_layers_come_in_order(monkeypatch):
     for table, key, layer in layers:
         monkeypatch.setitem(table, key, layer)
         preset = "mine" if ("dqn", "mine") in tables.PRESETS else ""
-        config, origins = configure("dqn", GRID, preset=preset, profile="smoke" if key[1] == "smoke" else "paper")
+        config, origins = defaults("dqn", GRID, preset=preset, profile="smoke" if key[1] == "smoke" else "paper")
         seen.append((config.learning.batch_size, origins[path]))
-    config, origins = configure("dqn", GRID, preset="mine", profile="smoke", **{path: 5})
-    seen.append((config.learning.batch_size, origins[path]))
-    assert seen == [(1, "suite"), (2, "task"), (3, "preset"), (4, "profile"), (5, "given")]
+    assert seen == [(1, "suite"), (2, "task"), (3, "preset"), (4, "profile")]
+    assert configure("dqn", GRID, preset="mine", profile="smoke", batch_size=5).learning.batch_size == 5
 
 
 def test_every_key_of_every_table_is_a_setting_and_every_target_exists():
     for (agent, suite), layer in tables.SUITES.items():
         assert agent in AGENTS
         assert suite in SUITES
-        known = as_dict(configure(agent, next((t.name for t in TASKS.values() if t.suite == suite), "gym/X-v0"))[0])
+        known = as_dict(configure(agent, next((t.name for t in TASKS.values() if t.suite == suite), "gym/X-v0")))
         assert set(layer) <= set(known) | {"steps", "episodes"}
         assert all(value.origin for value in layer.values())
     for suite, _ in tables.PROFILES:
@@ -112,7 +112,7 @@ def test_unknown_agents_suggest_the_nearest():
     steps=st.integers(1, 10**7),
 )
 def test_a_config_survives_its_dict(beta, seed, hidden, steps):
-    config, _ = configure(
+    config = configure(
         "dqn", "gym/CartPole-v1", beta=beta, seed=seed, steps=steps, **{"settings.critic.hidden": hidden}
     )
     assert from_dict(as_dict(config)) == config
@@ -120,7 +120,7 @@ def test_a_config_survives_its_dict(beta, seed, hidden, steps):
 
 def test_variants_name_what_differs_and_nothing_else():
     def name(**changes):
-        return variant(configure("dqn", GRID, **changes)[0])
+        return variant(configure("dqn", GRID, **changes))
 
     assert name() == "dqn"
     assert name(beta=5e-4) == "dqn"
@@ -136,13 +136,19 @@ def test_variants_name_what_differs_and_nothing_else():
 def test_a_very_long_variant_becomes_a_hash():
     fields = {"learning.gamma": 0.123456, "learning.n_step": 7, "learning.update_every": 3, "learning.updates": 9}
     more = {"settings.learning_rate": 1.5e-5, "settings.epsilon_start": 0.123, "settings.epsilon_final": 0.0123}
-    one = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassName")[0])
-    two = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassNama")[0])
+    one = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassName"))
+    two = variant(configure("dqn", GRID, **fields, **more, regularizer="a_long_module_name:WithALongClassNama"))
     assert len(one) < 40
     assert one != two
 
 
+def test_settings_go_by_the_command_lines_names_or_by_their_path():
+    short = configure("dqn", GRID, gamma=0.9, tau=0.5, eval_every=7, **{"critic.hidden": (8,)})
+    long = {"learning.gamma": 0.9, "settings.tau": 0.5, "protocol.eval_every": 7, "settings.critic.hidden": (8,)}
+    assert short == configure("dqn", GRID, **long)
+
+
 def test_configs_are_frozen():
-    config, _ = configure("dqn", GRID)
+    config = configure("dqn", GRID)
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.seed = 3

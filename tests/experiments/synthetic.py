@@ -40,7 +40,7 @@ def write_run(
     **given: object,
 ) -> Path:
     """One finished run whose every number is known."""
-    config, _ = configure("dqn", task, seed=seed, beta=beta, **given)
+    config = configure("dqn", task, seed=seed, beta=beta, **given)
     path = run_path(config, runs)
     path.mkdir(parents=True)
     (path / "config.toml").write_text(tomli_w.dumps(nested(as_dict(config))))

@@ -182,6 +182,7 @@ def test_names_from_runs_do_no_harm(tmp_path: Path) -> None:
     assert "<script>alert(2)<" in page.text
     assert "<img src=x onerror=alert(3)>" in page.text
     assert EVIL in page.text
+    assert all("<" not in text for kind, text in page.scripts if kind == "application/json")
     names = {trace.get("name") for figure in page.figures for trace in figure["data"]}
     assert any("&lt;/script&gt;" in name for name in names if name)
     markdown_text = (tmp_path / "out" / "table.md").read_text()

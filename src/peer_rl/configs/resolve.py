@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import types
 import typing
 from hashlib import sha256
 from typing import Any
@@ -16,6 +17,7 @@ from peer_rl.errors import ConfigError, nearest
 
 Origins = dict[str, str]
 _BUDGETS = ("steps", "episodes")
+_SECTIONS = ("settings", "learning", "protocol")
 _LONGEST_VARIANT = 120
 
 
@@ -59,18 +61,18 @@ def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
 
 def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
     """A frozen dataclass with values at dotted paths exchanged, each checked against its field's type."""
-    types = typing.get_type_hints(type(config))
+    annotations = typing.get_type_hints(type(config))
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
         name, _, rest = path.partition(".")
-        if name not in types or (rest and not dataclasses.is_dataclass(getattr(config, name))):
+        if name not in annotations or (rest and not dataclasses.is_dataclass(getattr(config, name))):
             known = [prefix + setting for setting in as_dict(config)]
             raise ConfigError(f"unknown setting {prefix + path!r}{nearest(prefix + path, known)}")
         if rest:
             inner.setdefault(name, {})[rest] = value
         else:
-            own[name] = _coerce(prefix + name, value, types[name])
+            own[name] = _coerce(prefix + name, value, annotations[name])
     for name, nested in inner.items():
         own[name] = _replace(getattr(config, name), nested, f"{prefix}{name}.")
     return dataclasses.replace(config, **own)
@@ -101,19 +103,23 @@ def _coerce(path: str, value: Any, annotation: Any) -> Any:
 
 
 def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (typing.Union, __import__("types").UnionType)
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
-def configure(
-    agent: str, task: str, *, preset: str = "", profile: str = "paper", **given: Any
-) -> tuple[AnyRunConfig, Origins]:
-    """Resolve one run's settings; ``given`` holds dotted paths (``**{"learning.gamma": 0.9}``) or plain names.
+def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper", **given: Any) -> AnyRunConfig:
+    """The settings of one run; ``given`` names them as the command line does: ``seed=3, beta=0, gamma=0.9``.
 
-    Returns the config and, for each setting that a layer touched, where its value comes from.
+    Nested ones go by their path: ``**{"critic.hidden": (64, 64)}``.
     """
     config, origins = defaults(agent, task, preset=preset, profile=profile)
-    config = apply(config, {path: Value(value, "given") for path, value in given.items()}, origins)
-    return canonical(config), origins
+    layer = {_full_path(config, name): Value(value, "given") for name, value in given.items()}
+    return canonical(apply(config, layer, origins))
+
+
+def _full_path(config: AnyRunConfig, name: str) -> str:
+    """``gamma`` is ``learning.gamma``: sections are how we sort settings, not something to remember."""
+    known = as_dict(config)
+    return next((path for path in (f"{section}.{name}" for section in _SECTIONS) if path in known), name)
 
 
 def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:
@@ -162,7 +168,7 @@ def variant(config: AnyRunConfig) -> str:
 
 
 def _word(path: str, value: Any) -> str:
-    key = re.sub(r"^(settings|learning|protocol)\.", "", path).replace("_", "-")
+    key = re.sub(rf"^({'|'.join(_SECTIONS)})\.", "", path).replace("_", "-")
     if isinstance(value, list):
         return f"{key}{'x'.join(str(item) for item in value)}"
     if isinstance(value, str):

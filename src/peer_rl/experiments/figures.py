@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from peer_rl.envs.gridworld import COLUMNS, GOAL, ROWS, S1, S2, SHORTEST, START
 from peer_rl.experiments.gridworld import SMOOTHING, Study, value_limits
@@ -37,16 +39,22 @@ _STYLE: Any = {
 }
 
 
-def _plain(text: str) -> str:
-    """A name from a run directory: a dollar sign in it is no formula."""
-    return text.replace("$", r"\$")
+def _plain(text: str, width: int) -> str:
+    """A name from a run directory, in lines that fit: a dollar sign in it is no formula."""
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False)).replace("$", r"\$")
+
+
+def _columns(labels: Sequence[str], width: int) -> int:
+    """How many entries of a legend fit side by side into ``width`` characters."""
+    return max(1, min(len(labels), width // (max(map(len, labels), default=0) + 8)))
 
 
 def _draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> None:
     for curve in curves:
         colour, dash = style(order.index(curve.label))
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.label))
+        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.label, 76))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.margins(x=0.01)
 
@@ -73,7 +81,7 @@ def _draw_grid(axes: Axes, values: Floats, label: str, limits: tuple[float, floa
     axes.tick_params(length=0)
     axes.grid(color="white", linewidth=2)
     axes.spines[:].set_visible(False)
-    axes.set_title(_plain(label), fontweight="normal", loc="center", fontsize=9.5)
+    axes.set_title(_plain(label, 30), fontweight="normal", loc="center", fontsize=9.5)
     return image
 
 
@@ -113,7 +121,8 @@ def _draw_panels(part: SubFigure, study: Study) -> None:
     seeds = {len(group.finished) for group in study.groups}
     shown = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
     part.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 3), fontsize=10,
+        list(handles.values()), list(handles), loc="outside lower center",
+        ncols=_columns(list(handles), 100), fontsize=10,
         title=f"mean over {shown}; shaded: half a standard deviation; (d) is a moving mean over {SMOOTHING} episodes",
         title_fontsize=8.5,
     )  # fmt: skip
@@ -140,17 +149,17 @@ def draw_figure3(study: Study, path: Path) -> None:
         figure.savefig(path, metadata={"Software": None})
 
 
-def draw_learning_curves(title: str, curves: Sequence[Curve], path: Path) -> None:
-    """Evaluation return over agent steps: one line for each variant, with a 95 % bootstrap band over seeds."""
+def draw_learning_curves(title: str, curves: Sequence[Curve], order: Sequence[str], path: Path) -> None:
+    """Evaluation return over agent steps with 95 % bootstrap bands; ``order`` fixes each label's colour."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7, 4.2), dpi=_DPI, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
-        _draw_curves(axes, curves, [curve.label for curve in curves])
-        axes.set_title(_plain(title))
+        _draw_curves(axes, curves, order)
+        axes.set_title(_plain(title, 76))
         axes.set_xlabel("agent steps")
         axes.set_ylabel("evaluation return")
-        figure.legend(loc="outside lower center", ncols=min(len(curves), 2))
+        figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in curves], 80))
         figure.savefig(path, metadata={"Software": None})
 
 

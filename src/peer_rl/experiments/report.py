@@ -276,7 +276,8 @@ def _write_files(
         if result.evaluation:
             slug = find_task(result.groups[0].task).slug
             picture = out / f"learning-{result.groups[0].profile}-{slug}.png"
-            draw_learning_curves(result.heading, result.evaluation, picture)
+            order = [group.label for group in result.groups]
+            draw_learning_curves(result.heading, result.evaluation, order, picture)
         sections.append(_task_section(result))
         tables.append((result.heading, score_table(result)))
     unread = page.bullets([f"{record.place}: {record.problem}" for record in problems] or ["None."])

@@ -13,7 +13,7 @@ def gridworld_jobs(*, seeds: int, betas: list[float], profile: str, runs: Path) 
     jobs = []
     for seed in range(seeds):
         for beta in sorted({0.0, *betas}):
-            config, _ = configure("dqn", "gridworld/paper", seed=seed, beta=beta, profile=profile)
+            config = configure("dqn", "gridworld/paper", seed=seed, beta=beta, profile=profile)
             arguments = ["dqn", "--task", "gridworld/paper", "--seed", str(seed), "--beta", f"{beta:g}"]
             jobs.append(Job(config, [*arguments, "--profile", profile], runs))
     return jobs

@@ -1,6 +1,6 @@
 """The two theorems, on cases where their premises hold exactly, and cases that attain their constants.
 
-Bellman, with one deterministic next pair: <phi, w> = r + gamma <phi', w>. Hence |r| <= |phi - gamma phi'| |w|,
+Bellman, with one deterministic next pair: <phi, w> = r + gamma <phi', w>. So |r| <= |phi - gamma phi'| |w|,
 and with |phi - gamma phi'|^2 written out, for any features,
 
     cos(phi, phi') <= (|phi|^2 + gamma^2 |phi'|^2 - r^2 / |w|^2) / (2 gamma |phi| |phi'|).
@@ -104,7 +104,7 @@ def test_the_general_bound_holds_for_features_of_any_length(seed: int, gamma: fl
 
 
 def attaining(seed: int, gamma: float) -> tuple[Array, Array, Array, float]:
-    """Unit phi, phi', w parallel to phi - gamma phi', and the reward that the Bellman equation then asks for."""
+    """Unit phi and phi', w parallel to phi - gamma phi', and the reward that Bellman's equation asks for."""
     random = np.random.default_rng(seed)
     phi, phi_next = random.normal(size=(2, 5))
     phi, phi_next = phi / np.linalg.norm(phi), phi_next / np.linalg.norm(phi_next)

@@ -113,11 +113,12 @@ def _broadcasts(shape: tuple[int, ...], onto: tuple[int, ...]) -> bool:
 
 
 def _mean_inner(x: Tensor, y: Tensor, scale: float) -> Tensor:
-    """Compute scale times the batch mean of <x, y>, summed over leading axes, as one long dot product."""
+    """Compute scale times the batch mean of <x, y>, summed over leading axes."""
     if x.dtype in (torch.float16, torch.bfloat16):
         # The sum over the batch, before it is divided, would leave the range of half precision.
         x, y = x.float(), y.float()
-    return torch.dot(x.reshape(-1), y.reshape(-1)) * (scale / x.shape[-2])
+    # torch.dot is quicker forwards, but its flattened gradient cannot be added to phi's in place.
+    return (x * y).sum() * (scale / x.shape[-2])
 
 
 def safe_norm(x: Tensor) -> Tensor:

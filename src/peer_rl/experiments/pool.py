@@ -30,6 +30,8 @@ class Job:
     runs: Path
     process: subprocess.Popen[bytes] | None = None
     bar: TaskID | None = None
+    began: tuple[float, int] | None = None
+    """Clock and step when the run was first seen moving, for its speed."""
     path: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +54,14 @@ class Job:
         """How much of the run is done, 0 to 1."""
         status = self.status()
         return status["done"] / status["total"] if status else 0.0
+
+    def speed(self, step: int) -> str:
+        """Steps per second since this process saw the run for the first time."""
+        now = time.monotonic()
+        if self.began is None:
+            self.began = (now, step)
+        seconds, steps = now - self.began[0], step - self.began[1]
+        return f"{steps / seconds:.0f} steps/s" if steps else ""
 
     def start(self) -> None:
         """Start training; what it prints goes to log.txt in the run directory."""
@@ -115,7 +125,8 @@ class Pool:
             if job.bar is not None and status:
                 returned = status.get("last_return")
                 last = "" if returned is None else f"return {returned:.1f}"
-                bars.update(job.bar, completed=status["done"], total=status["total"], unit=status["unit"], last=last)
+                counts = {"completed": status["done"], "total": status["total"], "unit": status["unit"]}
+                bars.update(job.bar, **counts, speed=job.speed(status["step"]), last=last)
             if job.process is not None and job.process.poll() is not None:
                 self.running.remove(job)
                 if job.bar is not None:

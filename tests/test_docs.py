@@ -1,4 +1,4 @@
-"""Every Python block of README.md and docs/*.md runs, page by page, and prints what the page says it prints."""
+"""Every Python block of README.md and docs/*.md runs, page by page, and prints what its page says."""
 
 import contextlib
 import io

@@ -190,6 +190,14 @@ def test_beer_equals_a_plain_loop(seed: int, per_action: bool) -> None:
     assert gradient(loss, phi).isfinite().all()
 
 
+def test_beer_averages_over_the_rows_that_are_left() -> None:
+    phi, phi_next = torch.ones(4, 3), torch.ones(4, 3)
+    kept = {"head_weight": torch.ones(3), "reward": torch.full((4,), 3.0)}
+    alone = BEER(1.0)(Features(phi, phi_next, discount=torch.tensor([0.9, 0, 0, 0]), **kept))
+    # cos 1, bound (3 + 0.81 * 3 - 9 / 3) / (2 * 0.9 * 3) = 0.45
+    assert alone.item() == pytest.approx(0.55)
+
+
 def test_beer_without_a_single_bound_is_zero() -> None:
     phi, phi_next = pair((4, 3))
     features = full(phi, phi_next)

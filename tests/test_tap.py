@@ -184,6 +184,26 @@ def test_calls_of_the_parts_do_not_count(inputs: tuple[Tensor, Tensor]) -> None:
     assert torch.equal(tap.phi, before)
 
 
+class Sometimes(SB3Style):
+    """Runs its second head only when asked to."""
+
+    both = True
+
+    def forward(self, obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
+        joined = torch.cat([obs, action], dim=1)
+        return tuple(net(joined) for net in self.q_networks[: 2 if self.both else 1])
+
+
+def test_a_head_that_did_not_run_has_no_old_phi(inputs: tuple[Tensor, Tensor]) -> None:
+    critic = Sometimes()
+    tap = RepresentationTap(critic)
+    critic(*inputs)
+    critic.both = False
+    critic(*inputs)
+    with pytest.raises(RuntimeError, match=r"did not run the head qf1\.4"):
+        _ = tap.phi
+
+
 def test_a_failed_pass_leaves_no_old_phi(inputs: tuple[Tensor, Tensor]) -> None:
     critic = CleanRLStyle()
     tap = RepresentationTap(critic)
@@ -305,13 +325,13 @@ def test_check_critic_is_inert(inputs: tuple[Tensor, Tensor]) -> None:
     critic = nn.Sequential(
         nn.Linear(OBS + ACTION, DIM), nn.BatchNorm1d(DIM), nn.Dropout(0.5), nn.ReLU(), nn.Linear(DIM, 1)
     )
-    critic[1].eval()
     critic(torch.cat(inputs, 1)).mean().backward()
+    critic[2].eval()
     modes = [module.training for module in critic.modules()]
     state = {name: value.clone() for name, value in critic.state_dict().items()}
     gradients = [parameter.grad.clone() for parameter in critic.parameters()]
     random = torch.get_rng_state()
-    check_critic(critic, torch.cat(inputs, 1))
+    check_critic(critic, torch.cat(inputs, 1)[:1])  # in training mode, batch norm refuses a single row
     assert modes == [module.training for module in critic.modules()]
     assert all(torch.equal(value, state[name]) for name, value in critic.state_dict().items())
     assert all(torch.equal(p.grad, g) for p, g in zip(critic.parameters(), gradients, strict=True))

@@ -136,8 +136,7 @@ def measure(rounds: int) -> dict[str, dict[str, dict[str, float]]]:
             block = [update.timed(kind, ARMS[kind][name]) for _ in range(WARM_UP + BLOCK)]
             times[kind, name].append(block[WARM_UP:])
     return {
-        kind: {name: summary(times[kind, name], times[kind, "plain"]) for name in arms}
-        for kind, arms in ARMS.items()
+        kind: {name: summary(times[kind, name], times[kind, "plain"]) for name in arms} for kind, arms in ARMS.items()
     }
 
 

@@ -13,7 +13,7 @@ from peer_rl.version import __version__
 if TYPE_CHECKING:
     from peer_rl.check import check_critic
     from peer_rl.configs import RunConfig, configure
-    from peer_rl.diagnostics import Report, diagnose, drd
+    from peer_rl.diagnostics import Report, diagnose, drd, gradient_ratio
     from peer_rl.regularizers import (
         BEER,
         DR3,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Features,
         NoRegularizer,
         Regularizer,
+        SignedFeaturesWarning,
         peer_loss,
     )
     from peer_rl.tap import RepresentationTap
@@ -37,10 +38,12 @@ _HOME = {
     "Features": "regularizers",
     "NoRegularizer": "regularizers",
     "Regularizer": "regularizers",
+    "SignedFeaturesWarning": "regularizers",
     "peer_loss": "regularizers",
     "Report": "diagnostics",
     "diagnose": "diagnostics",
     "drd": "diagnostics",
+    "gradient_ratio": "diagnostics",
     "RepresentationTap": "tap",
     "check_critic": "check",
     "RunConfig": "configs",
@@ -63,11 +66,13 @@ __all__ = [
     "Report",
     "RepresentationTap",
     "RunConfig",
+    "SignedFeaturesWarning",
     "__version__",
     "check_critic",
     "configure",
     "diagnose",
     "drd",
+    "gradient_ratio",
     "load",
     "peer_loss",
     "train",

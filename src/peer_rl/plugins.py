@@ -15,3 +15,5 @@ def load_object(path: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"cannot load {path!r}: {error}; is its folder on PYTHONPATH?") from error
+    except Exception as error:
+        raise ConfigError(f"cannot load {path!r}: importing it raised {type(error).__name__}: {error}") from error

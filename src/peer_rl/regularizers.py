@@ -140,7 +140,7 @@ class _Watch:
             return loss
         self.calls += 1
         due = self.calls & (self.calls - 1) == 0
-        if (due or loss.device.type == "cpu") and not math.isfinite(loss.item()):
+        if (due or loss.is_cpu) and not math.isfinite(loss.item()):
             raise ValueError(_blame(features))
         if due and not signed_is_safe and not _Watch.warned and bool((features.phi < 0).any()):
             _Watch.warned = True

@@ -24,7 +24,6 @@ class TD:
     features: Features
     q: Tensor
     """Mean value of the batch, for the log."""
-    priorities: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Update:
     """What an update tells the loop. Metrics are scalar tensors, read out once per window."""
 
     metrics: dict[str, Tensor]
-    priorities: Tensor | None = None
 
 
 class Agent(Protocol):

@@ -36,10 +36,10 @@ def main(arguments: list[str]) -> int:
 
     policy = load(options.run, options.device)
     result = policy.evaluate(options.episodes, options.seed)
-    spread = np.std(result.returns, ddof=1) if options.episodes > 1 else float("nan")
+    spread = f" +- {np.std(result.returns, ddof=1):.2f}" if options.episodes > 1 else ""
     frames = policy.step * policy.frames_per_step
     print(f"{policy.config.agent} on {policy.config.task}, seed {policy.config.seed}, beta {policy.config.beta:g}")
     print(f"trained for {policy.step} steps = {frames} frames")
-    print(f"return {result.mean:.2f} +- {spread:.2f} (standard deviation over {options.episodes} episodes)")
+    print(f"return {result.mean:.2f}{spread} (mean and standard deviation over {options.episodes} episodes)")
     print(f"length {np.mean(result.lengths):.1f} steps")
     return 0

@@ -39,5 +39,6 @@ def _condense(box: str) -> str:
         wanted = re.search(rf"{re.escape(bad[1])} (\S+)", " ".join(sections[1:]))
         expected = wanted[1].replace("{None}|", "") if wanted else "a value"
         sentence = f"{bad[1]} takes {expected}, but was given {bad[2] or bad[3]!r}"
+    sentence = re.sub(r"^Error parsing run\S*: ", "", sentence)
     meant = re.search(r"Perhaps you meant: (--\S+)", " ".join(" ".join(sections).split()).replace("─", ""))
     return f"{sentence}; did you mean {meant[1]}?" if meant else sentence

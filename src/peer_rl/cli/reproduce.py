@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,10 @@ def main(arguments: list[str]) -> int:
     from peer_rl.experiments.reproduce import gridworld_jobs
 
     jobs = gridworld_jobs(seeds=options.seeds, betas=list(options.betas), profile=options.profile, runs=options.runs)
-    Pool(jobs, options.workers).run()
-    write([job.path for job in jobs], options.out / options.experiment, title="PEER in the grid world (figure 3)")
+    try:
+        Pool(jobs, options.workers).run()
+    finally:  # with a run missing, the report shows it as missing
+        places = [job.path for job in jobs if (job.path / "config.toml").exists()]
+        if places and not isinstance(sys.exception(), KeyboardInterrupt):
+            write(places, options.out / options.experiment, title="PEER in the grid world (figure 3)")
     return 0

@@ -39,13 +39,12 @@ def from_dict(flat: dict[str, Any]) -> AnyRunConfig:
         if not isinstance(flat.get(name), str):
             raise ConfigError(f"the configuration names no {name}")
     settings = find_agent(flat["agent"]).settings()
-    budget = {name: flat.get(name) for name in _BUDGETS}
-    blank = RunConfig(agent=flat["agent"], task=flat["task"], settings=settings, **_valid_budget(budget))
-    return apply(blank, {path: Value(value, "") for path, value in flat.items()}, {})
-
-
-def _valid_budget(budget: dict[str, Any]) -> dict[str, Any]:
-    return budget if any(value is not None for value in budget.values()) else {"steps": 1}
+    blank = RunConfig(agent=flat["agent"], task=flat["task"], settings=settings, steps=1)
+    config = apply(blank, {path: Value(value, "") for path, value in flat.items()}, {})
+    missing = sorted(set(as_dict(config)) - set(flat))
+    if missing:
+        raise ConfigError(f"the configuration lacks {', '.join(missing)}")
+    return config
 
 
 def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
@@ -135,10 +134,9 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
     layers.append(PROFILES.get((suite, profile), {}))
-    layers.append({"preset": Value(preset, "given"), "profile": Value(profile, "given")})
     for layer in layers:
         config = apply(config, layer, origins)
-    return config, origins
+    return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
 
 
 def _named_preset(agent: str, preset: str) -> Layer:
@@ -167,10 +165,15 @@ def variant(config: AnyRunConfig) -> str:
     return name
 
 
+def option_name(path: str) -> str:
+    """A setting's name on the command line: learning.batch_size is --batch-size."""
+    return re.sub(rf"^({'|'.join(_SECTIONS)})\.", "", path).replace("_", "-")
+
+
 def _word(path: str, value: Any) -> str:
-    key = re.sub(rf"^({'|'.join(_SECTIONS)})\.", "", path).replace("_", "-")
+    key = option_name(path)
     if isinstance(value, list):
         return f"{key}{'x'.join(str(item) for item in value)}"
     if isinstance(value, str):
         return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '-', value)}"
-    return f"{key}{value:g}" if isinstance(value, float) else f"{key}{value}"
+    return f"{key}{int(value) if value == round(value) else value}" if isinstance(value, float) else f"{key}{value}"

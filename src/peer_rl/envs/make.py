@@ -38,13 +38,20 @@ def _registered(task: Task, max_episode_steps: int | None) -> Env:
             return gym.make(task.make, max_episode_steps=max_episode_steps, disable_env_checker=True)
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
-    except (gym.error.Error, ModuleNotFoundError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"cannot make task {task.name}: {reason}") from error
+    except Exception as error:
+        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _factory(task: Task) -> Env:
-    env = load_object(task.make)()
+    factory = load_object(task.make)
+    try:
+        env = factory()
+    except Exception as error:
+        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
     if not isinstance(env, gym.Env):
         raise ConfigError(f"{task.name} must return a gymnasium.Env, but returned {type(env).__name__}")
     return env
@@ -65,7 +72,7 @@ def spec_of(env: Env) -> EnvSpec:
     seen, acted = env.observation_space, env.action_space
     one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) else 0
     shape = (one_hot,) if one_hot else tuple(int(size) for size in seen.shape or ())
-    as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8
+    as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8 and len(shape) == 3
     return EnvSpec(
         observation_shape=shape,
         observation_dtype="uint8" if as_pixels else "float32",

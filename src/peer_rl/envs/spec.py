@@ -44,4 +44,4 @@ class EnvSpec:
         expected = self.observation_shape
         if array.shape[array.ndim - len(expected) :] != expected or array.ndim > len(expected) + 1:
             raise ConfigError(f"obs must have shape {expected}, or (batch, ...) of it, but has {array.shape}")
-        return array.astype(self.observation_dtype, copy=False)
+        return np.array(array, dtype=self.observation_dtype)  # a copy: some environments write into one array for ever

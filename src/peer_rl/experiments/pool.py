@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
+from peer_rl.configs import as_dict
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import RunError
 from peer_rl.progress import make_bar
-from peer_rl.training.rundir import read_json, run_path
+from peer_rl.training.rundir import read_config, read_json, run_path
 
 _POLL_SECONDS = 0.5
 _LINE_SECONDS = 15.0
@@ -47,8 +49,11 @@ class Job:
         return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
 
     def finished(self) -> bool:
-        """Whether the run needs nothing more."""
-        return self.status().get("state") == "finished"
+        """Whether the run needs nothing more. One with other settings is started, which then tells the differences."""
+        if self.status().get("state") != "finished":
+            return False
+        theirs = as_dict(read_config(self.path))
+        return theirs == as_dict(replace(self.config, device=theirs["device"]))
 
     def share(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -67,7 +72,7 @@ class Job:
         """Start training; what it prints goes to log.txt in the run directory."""
         self.path.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "peer_rl", "train", *self.arguments, "--runs", str(self.runs), "--quiet"]
-        with (self.path / "log.txt").open("wb") as log:
+        with (self.path / "log.txt").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def complaint(self) -> str:
@@ -97,6 +102,9 @@ class Pool:
         print(
             f"{len(self.jobs)} runs: {done} done, {len(self.waiting)} to do, {self.workers} at a time", file=sys.stderr
         )
+        if not self.waiting:
+            return
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop takes the trainings along
         with make_bar(self.console) as bars:
             overall = bars.add_task("all runs", total=100, unit="%", speed="", last="")
             try:

@@ -14,6 +14,6 @@ def gridworld_jobs(*, seeds: int, betas: list[float], profile: str, runs: Path) 
     for seed in range(seeds):
         for beta in sorted({0.0, *betas}):
             config = configure("dqn", "gridworld/paper", seed=seed, beta=beta, profile=profile)
-            arguments = ["dqn", "--task", "gridworld/paper", "--seed", str(seed), "--beta", f"{beta:g}"]
+            arguments = ["dqn", "--task", "gridworld/paper", "--seed", str(seed), "--beta", repr(beta)]
             jobs.append(Job(config, [*arguments, "--profile", profile], runs))
     return jobs

@@ -26,13 +26,9 @@ class Batch:
     """(B,) gamma^n, or 0 where the episode terminated: what multiplies the value of next_obs"""
     next_obs: Tensor
     """(B, *observation)"""
-    rows: Array | None = None
-    """Row numbers in the replay, by which priorities are written back"""
-    weight: Tensor | None = None
-    """(B,) importance weights of prioritised replay"""
 
     @classmethod
-    def from_numpy(cls, *, device: torch.device, rows: Array | None = None, **columns: Array) -> Batch:
+    def from_numpy(cls, *, device: torch.device, **columns: Array) -> Batch:
         """Columns on ``device``, without a copy on the CPU."""
         moved = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in columns.items()}
-        return cls(rows=rows, **moved)
+        return cls(**moved)

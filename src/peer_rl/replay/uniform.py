@@ -80,7 +80,6 @@ class UniformReplay:
             reward=reward,
             discount=discount,
             next_obs=columns["next_obs"][end % capacity],
-            rows=rows,
             device=self.device,
         )
 
@@ -94,6 +93,8 @@ class UniformReplay:
         for step in range(1, self.n_step):
             here = rows + step
             going = going & (here < self.ring.total)
+            if not going.any():
+                break
             slots = here % capacity
             reward = np.where(going, reward + discount * columns["reward"][slots], reward)
             discount = np.where(going, discount * self.gamma * columns["discount"][slots], discount)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +29,8 @@ def resolve_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name.split(":")[0] not in usable:
-        raise ConfigError(f"unknown device {name!r}; there are: auto, cpu, cuda, mps")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        raise ConfigError(f"unknown device {name!r}; there are: auto, cpu, cuda, cuda:N, mps")
     if not usable[name.split(":")[0]]:
         raise ConfigError(f"this machine has no {name} that torch can use; take --device auto")
     return name
@@ -51,7 +52,7 @@ def train(
         run = RunDirectory(path, config)
         # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
         trainer = Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show)
-        with run:
+        with run, trainer:
             trainer.train()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -60,6 +61,8 @@ def train(
                 "it goes on from the last checkpoint"
             ) from error
         raise
+    except MemoryError as error:
+        raise RunError(f"not enough memory for {path}: {error}; take a smaller --buffer-size") from error
     finally:
         torch.set_num_threads(threads)
     return path
@@ -71,16 +74,22 @@ class Policy:
     def __init__(self, path: Path, device: str = "auto") -> None:
         self.path = path
         self.config = replace(read_config(path), device=resolve_device(device))
+        # a policy needs no regularizer, and loading somebody's run should not import a module that it names
+        plain = replace(self.config, regularizer="peer", beta=0.0)
         steps = Checkpoints(path / "checkpoint").steps()
         if not steps:
             raise RunError(f"{path} has no checkpoint yet; train it first, or wait for its first minute to pass")
-        self.spec = EnvSpec.from_json(read_json(path / "manifest.json")["spec"])
         self.step = steps[-1]
         checkpoint = read_checkpoint(path / "checkpoint" / f"{self.step:012d}")
-        self.agent = build_agent(self.config, self.spec, torch.device(self.config.device))
-        self.agent.load_state_dict(checkpoint.components["agent"])
+        try:
+            self.spec = EnvSpec.from_json(read_json(path / "manifest.json")["spec"])
+            self.agent = build_agent(plain, self.spec, torch.device(self.config.device))
+            self.agent.load_state_dict(checkpoint.components["agent"])
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise RunError(f"{path} cannot be loaded: manifest, config and checkpoint do not fit ({reason})") from error
         self.frames_per_step = find_task(self.config.task).action_repeat
-        self._rng = Stream(self.config.seed, "policy", device=torch.device(self.config.device))
+        self._rng = Stream(self.config.seed, "act", device=torch.device(self.config.device))
 
     def act(self, obs: Any, *, first: bool = False, explore: bool = False) -> Any:
         """The action for one observation, or an array of actions for a batch of them.
@@ -98,7 +107,10 @@ class Policy:
         """Play episodes without exploration; nothing is written."""
         env = make_env(find_task(self.config.task), max_episode_steps=self.config.max_episode_steps)
         seeds = [episode_seed(seed, "policy", index) for index in range(episodes)]
-        return evaluate(self.agent, env, self.spec, seeds=seeds, rng=self._rng)
+        try:
+            return evaluate(self.agent, env, self.spec, seeds=seeds, rng=self._rng)
+        finally:
+            env.close()
 
 
 def load(run: Path | str, device: str = "auto") -> Policy:

@@ -69,7 +69,9 @@ class Checkpoints:
 
     def save(self, step: int, components: dict[str, Tree], ring: Ring, lengths: dict[str, int]) -> None:
         """Publish a checkpoint, then drop what no kept one needs."""
-        self.folder.mkdir(exist_ok=True)
+        if not self.folder.exists():
+            self.folder.mkdir()
+            sync_directory(self.folder.parent)
         self._add_segment(ring)
         meta = {"schema": SCHEMA, "step": step, "lengths": lengths, "segments": self._segments}
         files = {f"{name}.safetensors": pack(components[name]) for name in _COMPONENTS}
@@ -108,12 +110,15 @@ class Checkpoints:
         """Delete checkpoints beyond the last two, unpublished leftovers, and segments that none of them names."""
         for step in self.steps()[:-KEPT]:
             shutil.rmtree(self._path(step))
+        for leftover in self.folder.glob(".*.new"):
+            shutil.rmtree(leftover, ignore_errors=True)
         needed = {segment["file"] for segment in self._segments}
         for step in self.steps():
-            meta = json.loads((self._path(step) / _META).read_bytes())
-            needed |= {segment["file"] for segment in meta["segments"]}
-        for leftover in self.folder.glob(".*.new"):
-            shutil.rmtree(leftover)
+            try:
+                meta = json.loads((self._path(step) / _META).read_bytes())
+                needed |= {segment["file"] for segment in meta["segments"]}
+            except (OSError, ValueError, KeyError, TypeError):
+                return  # an older checkpoint that cannot be read may need any segment: keep them all
         for segment in (self.folder / "replay").glob("*.safetensors"):
             if segment.name not in needed:
                 segment.unlink()
@@ -133,12 +138,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     contents = {name: _read(folder / name, digest, folder) for name, digest in sums.items()}
     try:
         meta = json.loads(contents[_META])
+        if meta["schema"] != SCHEMA:
+            raise CheckpointError(f"{folder} has schema {meta['schema']}, this version of peer-rl reads {SCHEMA}")
         components = {name: unpack(contents[f"{name}.safetensors"]) for name in _COMPONENTS}
-    except ValueError as error:
-        raise _damaged(folder, str(error)) from error
-    if meta.get("schema") != SCHEMA:
-        raise CheckpointError(f"{folder} has schema {meta.get('schema')}, this version of peer-rl reads {SCHEMA}")
-    return Checkpoint(meta["step"], components, meta["lengths"], meta["segments"], folder)
+        lengths = {str(name): int(length) for name, length in meta["lengths"].items()}
+        segments = [{**one, "file": Path(one["file"]).name} for one in meta["segments"]]
+        return Checkpoint(int(meta["step"]), components, lengths, segments, folder)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise _damaged(folder, f"{_META} or a component is not what peer-rl writes ({error})") from error
 
 
 def _read_sums(folder: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from peer_rl.agents import Agent
 from peer_rl.envs.make import Env
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.errors import RunError
 from peer_rl.training.seeding import Stream
 
 
@@ -37,6 +39,8 @@ def evaluate(agent: Agent, env: Env, spec: EnvSpec, *, seeds: list[int], rng: St
             action = agent.act(obs, first=np.array([length == 0]), explore=False, rng=rng)[0]
             observation, reward, terminated, truncated, _ = env.step(action + spec.action_start)
             total += float(reward)
+            if not math.isfinite(total):
+                raise RunError(f"evaluation stopped: the environment gave the reward {reward} (seed {seed})")
             length += 1
             over = terminated or truncated
         returns.append(total)

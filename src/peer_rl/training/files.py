@@ -51,19 +51,25 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
         sync_directory(path.parent)
 
 
+def check_length(path: Path, committed: int) -> None:
+    """Refuse a log that is shorter than its checkpoint says."""
+    size = path.stat().st_size if path.exists() else 0
+    if size < committed:
+        raise RunError(
+            f"{path} has {size} bytes, but the checkpoint was taken at {committed}: lines are missing; "
+            "put the file back, or delete the run directory to start again"
+        )
+
+
 class JsonLines:
     """An append-only file of JSON objects, one a line."""
 
     def __init__(self, path: Path, committed: int) -> None:
         """Open ``path``, dropping whatever came after the ``committed`` bytes that a checkpoint knows of."""
-        size = path.stat().st_size if path.exists() else 0
-        if size < committed:
-            raise RunError(
-                f"{path} has {size} bytes, but the checkpoint was taken at {committed}: lines are missing; "
-                "put the file back, or delete the run directory to start again"
-            )
+        check_length(path, committed)
         self._file = path.open("ab")
         self._file.truncate(committed)
+        self._file.seek(committed)  # truncating does not move the position, which commit() reports
 
     def write(self, row: dict[str, Any]) -> None:
         """Append one object."""

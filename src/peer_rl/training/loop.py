@@ -15,6 +15,7 @@ from peer_rl.agents import Agent, Array
 from peer_rl.configs import find_agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import make_env, spec_of
+from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import CheckpointError, ConfigError, RunError
 from peer_rl.plugins import load_object
@@ -25,6 +26,7 @@ from peer_rl.training.inspect import inspect
 from peer_rl.training.metrics import Window
 from peer_rl.training.rundir import LOGS, RunDirectory
 from peer_rl.training.seeding import Stream, Streams, episode_seed
+from peer_rl.training.trees import all_finite
 
 _SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
 
@@ -105,6 +107,13 @@ class Trainer:
         self.save()
         self._tell(final=True)
 
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.env.close()
+        self.eval_env.close()
+
     def finished(self) -> bool:
         """Whether the budget, in steps or episodes, is used up."""
         if self.config.episodes is not None:
@@ -115,24 +124,24 @@ class Trainer:
         """One episode, learning along the way. Its environment seed depends on nothing but its number."""
         seed = episode_seed(self.config.seed, "environment", self.episode)
         observation, _ = self.env.reset(seed=seed)
-        obs = self.spec.encode(observation)
+        obs = self._see(observation)
         total, length, over = 0.0, 0, False
         while not over:
             action = self.choose(obs, first=length == 0)
-            observation, reward, terminated, truncated, _ = self.env.step(action + self.spec.action_start)
+            observation, given, terminated, truncated, _ = self.env.step(action + self.spec.action_start)
+            reward, next_obs = float(given), self._see(observation)
             if not math.isfinite(reward):
-                raise self._not_finite(f"the environment gave the reward {reward}")
-            next_obs = self.spec.encode(observation)
+                raise self._stop(f"the environment gave the reward {reward}")
             self.replay.add(
                 obs=obs,
                 action=action,
-                reward=float(reward),
+                reward=reward,
                 next_obs=next_obs,
                 terminated=terminated,
                 truncated=truncated,
             )
             obs, over = next_obs, terminated or truncated
-            total, length = total + float(reward), length + 1
+            total, length = total + reward, length + 1
             self.step += 1
             self.learn()
             if self.config.steps is not None and self.finished() and not over:
@@ -143,6 +152,13 @@ class Trainer:
         self.progress.last_return = total
         self._write("metrics", {"return": total, "length": length})
         self._observe()
+
+    def _see(self, observation: Any) -> Array:
+        """The observation as the agent reads it; one NaN in the replay would come back for ever."""
+        obs = self.spec.encode(observation)
+        if not np.isfinite(obs).all():
+            raise self._stop("the environment gave an observation that is not finite")
+        return obs
 
     def choose(self, obs: Array, *, first: bool) -> Any:
         """A random action in the random phase, the agent's with exploration after it."""
@@ -157,7 +173,10 @@ class Trainer:
             return
         for _ in range(learning.updates):
             batch = self.replay.sample(self.streams.replay.numpy)
-            update = self.agent.update(batch, index=self.updates, rng=self.streams.update)
+            try:
+                update = self.agent.update(batch, index=self.updates, rng=self.streams.update)
+            except ValueError as error:  # the regularizer's checks: features or loss that are not finite
+                raise self._stop(str(error)) from error
             self.window.add(update.metrics)
             self.updates += 1
 
@@ -184,14 +203,17 @@ class Trainer:
         means = self.window.means()
         for name, value in means.items():
             if not math.isfinite(value):
-                raise self._not_finite(f"{name} became {value}")
+                raise self._stop(f"{name} became {value}")
         return means
 
     def _inspect(self) -> None:
         self.inspected_at = self.step
-        found = inspect(self.agent, self.replay, self.streams.diagnose)
-        if self.probe is not None:
-            found |= self.probe(self.agent, self.streams.diagnose)
+        try:
+            found = inspect(self.agent, self.replay, self.streams.diagnose)
+            if self.probe is not None:
+                found |= self.probe(self.agent, self.streams.diagnose)
+        except ValueError as error:  # features that are not finite
+            raise self._stop(str(error)) from error
         self.progress.cosine = found["cosine"] if found["cosine"] is not None else math.nan
         self._write("diagnostics", found)
 
@@ -201,7 +223,7 @@ class Trainer:
             episode_seed(self.config.seed, "evaluate", self.step, index)
             for index in range(self.config.protocol.eval_episodes)
         ]
-        rng = Stream(self.config.seed, "evaluate", self.step, device=self.device)
+        rng = Stream(self.config.seed, "evaluate-act", self.step, device=self.device)
         result = evaluate(self.agent, self.eval_env, self.spec, seeds=seeds, rng=rng)
         self.progress.evaluation = result.mean
         row = {
@@ -231,9 +253,9 @@ class Trainer:
         if now - self._timed >= _TIMING_SECONDS or final:
             self._timed = now
             seconds = now - self._started
-            row = {"step": self.step, "seconds": seconds, "checkpoint_seconds": self._checkpoint_time}
             speed = (self.step - self._first_step) / seconds
-            self.run.logs["timing"].write({**row, "steps_per_second": speed})
+            row = {"seconds": seconds, "checkpoint_seconds": self._checkpoint_time, "steps_per_second": speed}
+            self._write("timing", row)
             for log in self.run.logs.values():
                 log.flush()
 
@@ -259,9 +281,12 @@ class Trainer:
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Publish a checkpoint, between episodes only; never one that holds a NaN."""
+        """Publish a checkpoint, between episodes only; never one whose losses or weights are not finite."""
         self._finite_means()
         began = time.monotonic()
+        agent = self.agent.state_dict()
+        if not all_finite(agent):
+            raise self._stop("a weight became NaN or infinite")
         loop = {
             "step": self.step,
             "episode": self.episode,
@@ -271,7 +296,7 @@ class Trainer:
             "streams": self.streams.state_dict(),
             "window": self.window.state_dict(),
         }
-        components = {"agent": self.agent.state_dict(), "loop": loop, "replay": self.replay.state_dict()}
+        components = {"agent": agent, "loop": loop, "replay": self.replay.state_dict()}
         lengths = {name: self.run.logs[name].commit() for name in LOGS}
         self.run.checkpoints.save(self.step, components, self.replay.ring, lengths)
         self._saved = time.monotonic()
@@ -295,7 +320,7 @@ class Trainer:
             raise CheckpointError(f"{checkpoint.folder} does not fit this version of the agent: {reason}") from error
         self._first_step = self.step
 
-    def _not_finite(self, what: str) -> RunError:
+    def _stop(self, what: str) -> RunError:
         steps = self.run.checkpoints.steps()
         kept = f"the last good checkpoint, at step {steps[-1]}, is kept" if steps else "there is no checkpoint yet"
         return RunError(f"stopped at step {self.step}: {what}; {kept} in {self.run.path}")
@@ -305,7 +330,7 @@ def _due(step: int, every: int, final: bool) -> bool:
     return every > 0 and (step % every == 0 or final)
 
 
-def build_agent(config: AnyRunConfig, spec: Any, device: torch.device) -> Agent:
+def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Agent:
     """The config's agent, freshly initialised. Nothing here depends on beta but the regularizer (law 1)."""
     entry = find_agent(config.agent)
     if entry.actions == "discrete" and not spec.actions:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -15,11 +14,12 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from peer_rl.configs import as_dict, from_dict, variant
+from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
 from peer_rl.training.checkpoint import Checkpoint, Checkpoints
-from peer_rl.training.files import JsonLines, replace_file
+from peer_rl.training.files import JsonLines, check_length, replace_file
 
 SCHEMA = 1
 LOGS = ("metrics", "eval", "diagnostics")
@@ -32,6 +32,18 @@ def run_path(config: AnyRunConfig, runs: Path) -> Path:
     return runs / config.profile / find_task(config.task).slug / variant(config) / f"seed{config.seed}"
 
 
+def command_of(config: AnyRunConfig) -> list[str]:
+    """The command that trains this run, whoever started it: every setting that is not the task's default."""
+    base = as_dict(defaults(config.agent, config.task, profile=config.profile)[0])
+    mine = {path: value for path, value in as_dict(config).items() if path not in ("agent", "task", "preset", "device")}
+    words = ["peer-rl", "train", config.agent, "--task", config.task]
+    for path, value in mine.items():
+        if base.get(path) != value or path == "seed" or (path == "profile" and value != "paper"):
+            items = value if isinstance(value, list) else [value]
+            words += [f"--{option_name(path)}", *(str(item) for item in items)]
+    return words
+
+
 def read_config(path: Path) -> AnyRunConfig:
     """The config of an existing run."""
     try:
@@ -40,12 +52,16 @@ def read_config(path: Path) -> AnyRunConfig:
         raise RunError(f"{path} is not a run directory: it has no config.toml") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{path / 'config.toml'} is damaged: {error}") from error
+    except OSError as error:
+        raise RunError(f"{path} is not a run directory ({error.strerror})") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """One of a run's JSON files."""
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise ValueError("it holds no JSON object")
         return content
     except FileNotFoundError as error:
         raise RunError(f"{path.parent} is not a complete run directory: it has no {path.name}") from error
@@ -105,11 +121,17 @@ class RunDirectory:
     def open(self) -> Checkpoint | None:
         """Verify the newest checkpoint, cut the logs back to it, and open them for writing."""
         checkpoint = self.checkpoints.load()
+        if checkpoint is None and self.state() == "finished":
+            raise RunError(f"{self.path} is finished but its checkpoint is gone; delete the folder to train it again")
         lengths = checkpoint.lengths if checkpoint else {}
-        for name in (*LOGS, "timing"):
-            path = self.path / f"{name}.jsonl"
-            kept = lengths.get(name, 0) if name in LOGS else path.stat().st_size if path.exists() else 0
-            self.logs[name] = JsonLines(path, kept)
+        kept = {name: lengths.get(name, 0) for name in LOGS}
+        for name, length in kept.items():
+            check_length(self.path / f"{name}.jsonl", length)
+        if self.state() == "finished" and any(_size(self.path / f"{name}.jsonl") > kept[name] for name in LOGS):
+            self.write_status("resumed")  # before lines are cut: nobody may take a cut run for a finished one
+        for name in LOGS:
+            self.logs[name] = JsonLines(self.path / f"{name}.jsonl", kept[name])
+        self.logs["timing"] = JsonLines(self.path / "timing.jsonl", _size(self.path / "timing.jsonl"))
         if checkpoint:
             self.checkpoints.clean()
         return checkpoint
@@ -124,7 +146,7 @@ class RunDirectory:
             "packages": {name: metadata.version(name) for name in _PACKAGES},
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
-            "command": ["peer-rl", *sys.argv[1:]],
+            "command": command_of(self.config),
             "spec": spec,
         }
         replace_file(path, json.dumps(manifest, indent=1).encode())
@@ -138,6 +160,10 @@ class RunDirectory:
         """Where the run stands, for people and progress bars."""
         content = json.dumps({"state": state, **counters})
         replace_file(self.path / "status.json", content.encode(), durable=state != "running")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _nest(flat: dict[str, Any]) -> dict[str, Any]:

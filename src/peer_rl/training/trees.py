@@ -36,15 +36,21 @@ def unpack(content: bytes) -> Tree:
         tensors = load_safetensors(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         values = json.loads(header["__metadata__"]["values"])
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        tree: Tree = {}
+        for path, leaf in [*values, *((json.loads(name), tensor) for name, tensor in tensors.items())]:
+            branch = tree
+            for key in path[:-1]:
+                branch = branch.setdefault(key, {})
+            branch[path[-1]] = leaf
+        return tree
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not a file of ours ({error})") from error
-    tree: Tree = {}
-    for path, leaf in [*values, *((json.loads(name), tensor) for name, tensor in tensors.items())]:
-        branch = tree
-        for key in path[:-1]:
-            branch = branch.setdefault(key, {})
-        branch[path[-1]] = leaf
-    return tree
+
+
+def all_finite(tree: Tree) -> bool:
+    """Whether no floating-point tensor of the tree holds a NaN or an infinity."""
+    tensors = [leaf for _, leaf in _leaves(tree, []) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
 
 def _leaves(tree: Tree, path: list[Any]) -> Iterator[tuple[list[Any], Any]]:

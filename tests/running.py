@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torch
+
 from peer_rl.configs import AGENTS, configure
 from peer_rl.training.api import train
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.rundir import LOGS
+from peer_rl.training.trees import unpack
 
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
@@ -52,7 +55,10 @@ def leavings(path: Path) -> dict[str, bytes]:
     logs = {name: (path / f"{name}.jsonl").read_bytes() for name in LOGS}
     steps = Checkpoints(path / "checkpoint").steps()
     last = path / "checkpoint" / f"{steps[-1]:012d}"
-    return {**logs, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
+    segments = read_checkpoint(last).segments  # cut at other places in a resumed run, so only their rows compare
+    rows = [unpack((path / "checkpoint" / "replay" / segment["file"]).read_bytes()) for segment in segments]
+    newest = {name: torch.cat([part[name] for part in rows])[-400:].numpy().tobytes() for name in rows[0]}
+    return {**logs, **newest, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
 
 
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -82,6 +82,50 @@ def nan_reward() -> gym.Env:
     return Poisonous(after=700)
 
 
+class NanOnce(Choice):
+    """One NaN in an observation, after 700 steps."""
+
+    left = 700
+
+    def step(self, action):
+        obs, *rest = super().step(action)
+        self.left -= 1
+        return (obs if self.left else obs * np.float32("nan")), *rest
+
+
+def nan_observation() -> gym.Env:
+    return NanOnce()
+
+
+class Alias(Counter):
+    """Writes every observation into one and the same array."""
+
+    def __init__(self) -> None:
+        super().__init__(length=50, terminates=True)
+        self.observation_space = spaces.Box(0.0, 100.0, (2,), np.float32)
+        self.array = np.zeros(2, np.float32)
+
+    def _look(self) -> np.ndarray:
+        self.array[:] = self.count
+        return self.array
+
+
+def alias() -> gym.Env:
+    return Alias()
+
+
+def raises() -> gym.Env:
+    raise OSError("no such robot")
+
+
+def vector_regularizer(phi, phi_next):
+    return (phi * phi_next).sum(-1)
+
+
+def nan_gradient(phi, phi_next):
+    return (phi * 0.0).sum().sqrt()
+
+
 def not_an_env() -> int:
     return 3
 

@@ -15,6 +15,7 @@ from peer_rl.replay.batch import Batch
 from peer_rl.training.api import load, train
 from peer_rl.training.loop import build_agent
 from peer_rl.training.seeding import Stream
+from peer_rl.training.trees import unpack
 
 CPU = torch.device("cpu")
 SPEC = EnvSpec((3,), "float32", one_hot=0, one_hot_start=0, actions=4, action_start=0)
@@ -113,6 +114,15 @@ def test_learns_to_match_a_sign(tmp_path, beta):
     config = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.random_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
+
+
+def test_observations_are_copied_out_of_the_environments_own_array(tmp_path):
+    """Otherwise obs and next_obs would be the same numbers in every row."""
+    config = configure("dqn", "toy_envs:alias", steps=40, random_steps=40)
+    segments = (train(config, runs=tmp_path) / "checkpoint" / "replay").iterdir()
+    rows = unpack(next(segments).read_bytes())
+    assert rows["obs"][:3, 0].tolist() == [0.0, 1.0, 2.0]
+    assert rows["next_obs"][:3, 0].tolist() == [1.0, 2.0, 3.0]
 
 
 def test_actions_that_do_not_start_at_0_are_shifted(tmp_path):

@@ -168,13 +168,60 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
     assert peer_rl("eval", run).returncode == 0
 
 
-def test_a_diverging_loss_stops_the_run(tmp_path):
+def test_a_nan_observation_never_reaches_the_replay(tmp_path):
+    said = complaint(
+        "train", "dqn", "--task", "toy_envs:nan_observation", "--steps", "2000", "--runs", tmp_path, "--quiet"
+    )
+    assert "stopped at step 699: the environment gave an observation that is not finite" in said
+
+
+@pytest.mark.parametrize("beta", ["0", "5e-4"])
+def test_a_diverging_loss_stops_the_run(tmp_path, beta):
     said = complaint(
         "train", "dqn", "--task", "gridworld/paper", "--steps", "3000", "--runs", tmp_path, "--learning-rate", "1e30",
-        "--checkpoint-seconds", "0", "--beta", "0", "--quiet",
+        "--checkpoint-seconds", "0", "--beta", beta, "--quiet",
     )  # fmt: skip
-    assert "became" in said
+    assert "stopped at step" in said
     assert "is kept" in said
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path):
+    said = complaint(
+        *GRID, "--steps", "1001", "--regularizer", "toy_envs:nan_gradient", "--quiet", "--runs", tmp_path,
+        "--diagnose-every", "0", "--eval-every", "0",
+    )  # fmt: skip
+    assert "a weight became NaN or infinite; there is no checkpoint yet" in said
+    assert not list(tmp_path.rglob("agent.safetensors"))
+
+
+def test_a_regularizer_that_returns_no_scalar(tmp_path):
+    said = complaint(
+        *GRID, "--steps", "1100", "--regularizer", "toy_envs:vector_regularizer", "--quiet", "--runs", tmp_path
+    )
+    assert "vector_regularizer must return a scalar tensor, not (64,)" in said
+
+
+def test_a_finished_run_without_its_checkpoint_is_not_cut(finished, tmp_path):
+    runs, run = copy_of(finished, tmp_path)
+    shutil.rmtree(run / "checkpoint")
+    before = everything(run)
+    assert "its checkpoint is gone" in complaint(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
+    assert everything(run) == before
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"spec": {"actions": 4}}'])
+def test_a_foreign_manifest_is_refused_by_eval(finished, tmp_path, content):
+    _, run = copy_of(finished, tmp_path)
+    (run / "manifest.json").write_text(content)
+    complaint("eval", run)
+
+
+def test_files_where_folders_should_be(finished, tmp_path):
+    _, run = copy_of(finished, tmp_path)
+    assert "is not a run directory" in complaint("eval", run / "config.toml")
+    (tmp_path / "file").write_text("mine")
+    said = complaint("reproduce", "gridworld", "--profile", "smoke", "--runs", tmp_path / "file", cwd=tmp_path)
+    assert "file" in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root on Linux")

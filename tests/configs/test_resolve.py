@@ -118,6 +118,13 @@ def test_a_config_survives_its_dict(beta, seed, hidden, steps):
     assert from_dict(as_dict(config)) == config
 
 
+def test_a_config_with_a_setting_missing_is_refused():
+    flat = as_dict(configure("dqn", GRID))
+    del flat["learning.gamma"]
+    with pytest.raises(ConfigError, match=r"lacks learning\.gamma"):
+        from_dict(flat)
+
+
 def test_variants_name_what_differs_and_nothing_else():
     def name(**changes):
         return variant(configure("dqn", GRID, **changes))
@@ -127,6 +134,7 @@ def test_variants_name_what_differs_and_nothing_else():
     assert name(seed=4, device="cpu", threads=2) == "dqn"
     assert name(beta=0.0) == name(regularizer="none") == name(regularizer="dr3", beta=0) == "dqn+beta0"
     assert name(beta=0.01) == "dqn+beta0.01"
+    assert name(beta=0.0123456789) != name(beta=0.0123456788)
     assert name(regularizer="dr3", beta=0.01, steps=100) == "dqn+beta0.01+regularizer-dr3+steps100"
     assert name(**{"settings.critic.hidden": (64, 16)}) == "dqn+critic.hidden64x16"
     assert name(profile="smoke") == "dqn"

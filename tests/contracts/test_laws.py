@@ -14,8 +14,9 @@ from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.training.api import train
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.loop import Trainer, build_agent
-from peer_rl.training.rundir import LOGS, read_config
-from peer_rl.training.trees import pack
+from peer_rl.training.rundir import LOGS, RunDirectory, read_config
+from peer_rl.training.seeding import Stream
+from peer_rl.training.trees import pack, unpack
 
 pytestmark = pytest.mark.parametrize("agent", sorted(AGENTS))
 CPU = torch.device("cpu")
@@ -49,10 +50,23 @@ class TestLaw1:
 
 
 class _Nothing:
+    """Whatever it is added to stays the very same tensor: the loss without a term."""
+
     needs = frozenset()
 
     def __call__(self, features):
-        return features.phi.new_zeros(())
+        return self
+
+    def __radd__(self, loss):
+        return loss
+
+    def detach(self):
+        return torch.zeros(())
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        assert function in (torch.Tensor.add, torch.Tensor.__add__), function
+        return args[0]
 
 
 def test_law_2_observers_are_inert(agent, tmp_path):
@@ -104,14 +118,34 @@ class TestLaw3:
         assert leavings(tiny_run(agent, tmp_path / "broken")) != whole
 
     def test_the_next_update_after_a_load_is_the_same(self, agent, tmp_path):
-        """Optimizer state included: equal states must stay equal through an update."""
+        """Optimizer state included: what was saved and what goes on in memory stay equal through an update."""
         path = tiny_run(agent, tmp_path)
-        states = []
-        for _ in range(2):
-            again = fresh(agent)
-            again.load_state_dict(final(path).components["agent"])
-            states.append(pack(again.state_dict()))
-        assert states[0] == states[1] == weights(path)
+        trainer = Trainer(tiny_config(agent, device="cpu"), RunDirectory(path, tiny_config(agent, device="cpu")))
+        with trainer.run:
+            trainer._resume()
+        batch = trainer.replay.sample(np.random.default_rng(0))
+        again = fresh(agent)
+        again.load_state_dict(unpack(pack(trainer.agent.state_dict())))
+        for one in (trainer.agent, again):
+            one.update(batch, index=0, rng=Stream(0, "test", device=CPU))
+        assert pack(again.state_dict()) == pack(trainer.agent.state_dict()) != weights(path)
+
+    def test_a_resume_before_the_first_checkpoint_counts_the_logs_anew(self, agent, tmp_path, monkeypatch):
+        """Stopped with lines but no checkpoint; then a checkpoint before the first new line; then stopped again."""
+        whole = leavings(tiny_run(agent, tmp_path / "whole"))
+        learn = Trainer.learn
+        for stop_at, seconds in ((850, 60.0), (250, 0.0)):
+
+            def crash(trainer: Trainer, stop_at: int = stop_at) -> None:
+                learn(trainer)
+                if trainer.step == stop_at:
+                    raise KeyboardInterrupt
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Trainer, "learn", crash)
+                with pytest.raises(KeyboardInterrupt):
+                    tiny_run(agent, tmp_path / "broken", checkpoint_seconds=seconds)
+        assert leavings(tiny_run(agent, tmp_path / "broken")) == whole
 
 
 class TestLaw4:
@@ -170,7 +204,7 @@ def test_law_7_both_counters_on_every_line(agent, tmp_path, monkeypatch):
     task = dataclasses.replace(find_task(config.task), action_repeat=4)
     monkeypatch.setitem(TASKS, config.task, task)
     path = train(config, runs=tmp_path)
-    rows = [row for log in LOGS for row in read_json_lines(path / f"{log}.jsonl")]
+    rows = [row for log in (*LOGS, "timing") for row in read_json_lines(path / f"{log}.jsonl")]
     assert len(rows) > 30
     assert all(row["frame"] == 4 * row["step"] for row in rows)
 

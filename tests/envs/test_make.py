@@ -45,6 +45,8 @@ def test_a_registered_limit_is_kept():
         ("gym/no_such_module:Thing-v0", "no_such_module"),
         ("no_such_module:make", "PYTHONPATH"),
         ("toy_envs:missing", "missing"),
+        ("toy_envs:raises", "OSError: no such robot"),
+        ("gym/a:b:c", "cannot make task gym/a:b:c"),
         ("toy_envs:not_an_env", "must return a gymnasium.Env, but returned int"),
         ("toy_envs:dict_observations", "has a Dict observation space"),
     ],

@@ -98,15 +98,41 @@ def test_a_crash_anywhere_inside_save_keeps_a_loadable_checkpoint(saved, nth, mo
     assert not list(saved.folder.glob(".*"))
 
 
-def test_a_full_disk_leaves_the_last_checkpoint_and_no_rubbish(saved, monkeypatch):
+def test_a_full_disk_leaves_the_last_checkpoint_and_no_half_folder(saved, monkeypatch):
     def full(path, content):
-        raise OSError(28, "No space left on device")
+        path.write_bytes(content[: len(content) // 2])
+        if path.name == "loop.safetensors":
+            raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_durably", full)
         with pytest.raises(OSError, match="No space"):
             saved.save(9, components(9.0), ring_with(9), {})
+    assert not list(saved.folder.glob(".*"))
     assert Checkpoints(saved.folder).load().step == 8
+
+
+@pytest.mark.parametrize("how", ["damaged", "deleted"])
+def test_an_older_checkpoint_that_is_damaged_does_not_disturb_a_healthy_run(saved, how):
+    older = saved.folder / f"{5:012d}" / "checkpoint.json"
+    older.unlink() if how == "deleted" else older.write_text("broken")
+    (saved.folder / ".x.new").write_text("a stray file")
+    again = Checkpoints(saved.folder)
+    assert again.load().step == 8
+    again.clean()
+    again.save(9, components(9.0), ring_with(9), {})
+    assert Checkpoints(saved.folder).load().step == 9
+
+
+@pytest.mark.parametrize("forged", [[], {"schema": 1}, {"schema": 1, "step": 8, "lengths": {}, "segments": 3}])
+def test_a_forged_description_with_a_right_checksum_is_refused(saved, forged):
+    folder = saved.folder / f"{8:012d}"
+    old = sha256((folder / "checkpoint.json").read_bytes()).hexdigest()
+    (folder / "checkpoint.json").write_text(json.dumps(forged))
+    sums = folder / "SHA256SUMS"
+    sums.write_text(sums.read_text().replace(old, sha256((folder / "checkpoint.json").read_bytes()).hexdigest()))
+    with pytest.raises(CheckpointError, match="refused"):
+        Checkpoints(saved.folder).load()
 
 
 @given(data=st.data())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.configs.checks import check_not_negative, check_positive
 from peer_rl.configs.run import Profile
-from peer_rl.errors import ConfigError, nearest
+from peer_rl.errors import ConfigError, RunError, nearest
 from peer_rl.experiments import EXPERIMENTS
 
 
@@ -51,10 +50,14 @@ def main(arguments: list[str]) -> int:
     from peer_rl.experiments.reproduce import gridworld_jobs
 
     jobs = gridworld_jobs(seeds=options.seeds, betas=list(options.betas), profile=options.profile, runs=options.runs)
+    failure: RunError | None = None
     try:
         Pool(jobs, options.workers).run()
-    finally:  # with a run missing, the report shows it as missing
-        places = [job.path for job in jobs if (job.path / "config.toml").exists()]
-        if places and not isinstance(sys.exception(), KeyboardInterrupt):
-            write(places, options.out / options.experiment, title="PEER in the grid world (figure 3)")
+    except RunError as error:  # the report comes all the same, and shows what is missing
+        failure = error
+    places = [job.path for job in jobs if (job.path / "config.toml").exists()]
+    if places:
+        write(places, options.out / options.experiment, title="PEER in the grid world (figure 3)")
+    if failure:
+        raise failure
     return 0

@@ -33,7 +33,7 @@ class TestLaw1:
     def test_beta_0_and_a_loss_without_the_term_give_the_same_bits(self, agent, tmp_path, monkeypatch):
         plain = tiny_run(agent, tmp_path / "zero", beta=0.0)
         monkeypatch.setattr("peer_rl.training.loop.make", lambda name, beta: _Nothing())
-        without = tiny_run(agent, tmp_path / "without", beta=0.3)
+        without = tiny_run(agent, tmp_path / "without", beta=0.3, **{"protocol.diagnose_every": 0})
         assert weights(plain) == weights(without)
 
     def test_a_beta_above_0_does_something(self, agent, tmp_path):

@@ -49,6 +49,10 @@ def main(arguments: list[str]) -> int:
     from peer_rl.experiments.pool import Pool
     from peer_rl.experiments.reproduce import gridworld_jobs
 
+    try:
+        options.runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {options.runs} ({error.strerror}); choose another place with --runs") from error
     jobs = gridworld_jobs(seeds=options.seeds, betas=list(options.betas), profile=options.profile, runs=options.runs)
     failure: RunError | None = None
     try:

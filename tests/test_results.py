@@ -1,0 +1,62 @@
+"""Every number that README.md and docs/gridworld.md show comes from the run directories under results/."""
+
+from pathlib import Path
+
+import pytest
+
+from peer_rl.experiments.report import write_report
+from peer_rl.experiments.runs import find_runs
+from peer_rl.training.files import read_json_lines
+
+ROOT = Path(__file__).parents[1]
+GRIDWORLD = ROOT / "results" / "gridworld"
+CARTPOLE = ROOT / "results" / "cartpole"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> list[str]:
+    """The lines of a report made anew from the runs."""
+    out = tmp_path_factory.mktemp("report")
+    write_report(find_runs([GRIDWORLD]), out, title="")
+    return (out / "table.md").read_text().splitlines()
+
+
+def shown(page: str, begins: tuple[str, ...]) -> list[str]:
+    return [line for line in (ROOT / page).read_text().splitlines() if line.startswith(begins)]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/gridworld.md"])
+def test_the_pages_rows_are_the_reports_rows(page, table):
+    """Rows of the table of numbers and of differences, to the letter."""
+    rows = shown(page, ("| DQN (beta = 0) |", "| PEER (beta = 0.0005) |", "| PEER (beta = 0.01) |"))
+    differences = shown(page, ("| Final cosine |", "| Final Q difference |", "| Steps per episode |"))
+    assert len(rows) == 3
+    assert len(differences) == 3
+    for line in rows + differences:
+        assert line in table
+
+
+def test_what_the_issue_asked_of_the_grid_world():
+    """Cosine of PEER below DQN's; at beta 1e-2 below 0.8, and fewer steps per episode than DQN."""
+    cosine, steps = {}, {}
+    for record in find_runs([GRIDWORLD]):
+        beta = record.config.beta
+        lengths = [row["length"] for row in read_json_lines(record.path / "metrics.jsonl") if "length" in row]
+        assert len(lengths) == 2000
+        steps.setdefault(beta, []).append(sum(lengths) / len(lengths))
+        cosine.setdefault(beta, []).append(read_json_lines(record.path / "diagnostics.jsonl")[-1]["probe_cosine"])
+    assert {beta: len(found) for beta, found in cosine.items()} == {0.0: 5, 5e-4: 5, 1e-2: 5}
+    mean = {beta: sum(found) / 5 for beta, found in cosine.items()}
+    assert mean[5e-4] < mean[0.0]
+    assert mean[1e-2] < 0.8
+    assert sum(steps[1e-2]) < sum(steps[0.0])
+
+
+def test_cartpole_reaches_400():
+    """The mean over five seeds, at the step that docs/agents/dqn.md names, with and without PEER."""
+    for variant in ("dqn", "dqn+beta0"):
+        runs = sorted((CARTPOLE / "paper" / "gym-CartPole-v1" / variant).iterdir())
+        assert [run.name for run in runs] == [f"seed{seed}" for seed in range(5)]
+        last = [read_json_lines(run / "eval.jsonl")[-1] for run in runs]
+        assert {row["step"] for row in last} == {20_000}
+        assert sum(row["mean"] for row in last) / 5 >= 400

@@ -33,7 +33,7 @@ class SignedFeaturesWarning(UserWarning):
     """Features with negative entries make a raw inner product unbounded below; `CosinePEER` is bounded."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Features:
     """What a regularizer may look at: phi and phi_next, (*leading, batch, dim); the rest is optional.
 
@@ -142,7 +142,9 @@ class _Watch:
         due = self.calls & (self.calls - 1) == 0
         if (due or loss.is_cpu) and not math.isfinite(loss.item()):
             raise ValueError(_blame(features))
-        if due and not signed_is_safe and not _Watch.warned and bool((features.phi < 0).any()):
+        if not due:
+            return loss
+        if not signed_is_safe and not _Watch.warned and bool((features.phi < 0).any()):
             _Watch.warned = True
             warnings.warn(
                 "phi has negative entries (no ReLU before the last layer?), so the raw inner product is "

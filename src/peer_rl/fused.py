@@ -12,7 +12,7 @@ from peer_rl.regularizers import DEFAULT_BETA, Features, check_beta, check_pair,
 
 
 class _HeadAndPeer(torch.autograd.Function):
-    """PEER's gradient, scale * phi', is the term that a matrix product can add for nothing: baddbmm's first argument."""
+    """PEER's gradient, scale * phi', is a term that a matrix product adds for nothing: baddbmm's first argument."""
 
     @staticmethod
     def forward(ctx: Any, phi: Tensor, weight: Tensor, bias: Tensor, phi_next: Tensor, scale: float) -> Any:
@@ -21,7 +21,7 @@ class _HeadAndPeer(torch.autograd.Function):
         return torch.baddbmm(bias, phi, weight), torch.dot(phi.reshape(-1), phi_next.reshape(-1)).mul_(scale)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, q_grad: Tensor, peer_grad: Tensor) -> tuple[Tensor | None, ...]:
         phi, weight, phi_next = ctx.saved_tensors
         if peer_grad.is_cpu:
@@ -52,6 +52,6 @@ def peer_head(
         raise ValueError(
             f"weight must have phi's heads and dim, (..., {phi.shape[-1]}, outputs), not {tuple(weight.shape)}"
         )
-    q, peer = _HeadAndPeer.apply(*layers, beta / phi.shape[-2])
+    q, peer = _HeadAndPeer.apply(*layers, beta / phi.shape[-2])  # type: ignore[no-untyped-call]
     peer_watch(Features(phi, phi_next), peer, signed_is_safe=False)
     return (q.squeeze(0) if single else q), peer

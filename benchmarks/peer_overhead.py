@@ -25,17 +25,15 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from peer_rl.fused import peer_head
 from peer_rl.regularizers import PEER, CosinePEER, peer_loss
 
 BATCH, OBS, ACTION, WIDTH, HEADS, GAMMA, BETA = 256, 17, 6, 256, 2, 0.99, 5e-4
 WARM_UP, BLOCK = 3, 20
-Arm = Callable[[Tensor, Tensor], Tensor] | Literal["peer_head"] | None
+Arm = Callable[[Tensor, Tensor], Tensor] | None
 RESULT = Path(__file__).parent / "results" / "peer_overhead.json"
 
 
@@ -49,15 +47,11 @@ class TwinCritic(nn.Module):
         self.weights = nn.ParameterList([torch.randn(HEADS, i, o) * (2 / i) ** 0.5 for i, o in pairs])
         self.biases = nn.ParameterList([torch.zeros(HEADS, 1, o) for _, o in pairs])
 
-    def features(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         hidden = x.expand(HEADS, *x.shape)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = torch.baddbmm(bias, hidden, weight).relu()
-        return hidden
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        phi = self.features(x)
-        return torch.baddbmm(self.biases[-1], phi, self.weights[-1]).squeeze(-1), phi
+        return torch.baddbmm(self.biases[-1], hidden, self.weights[-1]).squeeze(-1), hidden
 
 
 class Update:
@@ -76,17 +70,10 @@ class Update:
             x_next = torch.cat([self.obs_next, self.target_actor(self.obs_next)], -1)
             q_next, phi_next = self.target(x_next)
             y = self.reward + GAMMA * q_next.amin(0)
-        x = torch.cat([self.obs, self.action], -1)
-        if arm == "peer_head":
-            q, peer = peer_head(
-                self.critic.features(x), self.critic.weights[-1], self.critic.biases[-1], phi_next, BETA
-            )
-            loss = (q.squeeze(-1) - y).square().mean(-1).sum() + peer
-        else:
-            q, phi = self.critic(x)
-            loss = (q - y).square().mean(-1).sum()
-            if arm is not None:
-                loss = loss + arm(phi, phi_next)
+        q, phi = self.critic(torch.cat([self.obs, self.action], -1))
+        loss = (q - y).square().mean(-1).sum()
+        if arm is not None:
+            loss = loss + arm(phi, phi_next)
         self.critic_adam.zero_grad(set_to_none=True)
         loss.backward()
         self.critic_adam.step()
@@ -132,11 +119,10 @@ ARMS: dict[str, dict[str, Arm]] = {
         "plain again": None,
         "peer_loss": peer_loss,
         "PEER": PEER(BETA),
-        "peer_head": "peer_head",
         "bare formula": bare,
         "CosinePEER": CosinePEER(BETA),
     },
-    "td3": {"plain": None, "plain again": None, "PEER": PEER(BETA), "peer_head": "peer_head"},
+    "td3": {"plain": None, "plain again": None, "PEER": PEER(BETA)},
 }
 
 

@@ -47,7 +47,7 @@ def test_help_is_quick(command):
 
 
 def test_the_plug_in_imports_torch_and_nothing_else_of_ours():
-    plugin = {"regularizers", "diagnostics", "tap", "check", "fused"}
+    plugin = {"regularizers", "diagnostics", "tap", "check"}
     for name in plugin:
         path = SOURCE / f"{name}.py"
         for node in ast.walk(ast.parse(path.read_text())) if path.exists() else []:

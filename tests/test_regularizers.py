@@ -294,7 +294,7 @@ def test_missing_and_misshapen_fields_are_named() -> None:
 def test_signed_features_warn_once_and_name_the_cure(call: object) -> None:
     assert callable(call)
     signed = torch.tensor([[1.0, -1.0]])
-    module.peer_watch.calls = 0
+    module._peer_watch.calls = 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(5):

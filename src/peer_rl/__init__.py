@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from peer_rl.check import check_critic
     from peer_rl.configs import RunConfig, configure
     from peer_rl.diagnostics import Report, diagnose, drd, gradient_ratio
-    from peer_rl.fused import peer_head
     from peer_rl.regularizers import (
         BEER,
         DR3,
@@ -40,7 +39,6 @@ _HOME = {
     "NoRegularizer": "regularizers",
     "Regularizer": "regularizers",
     "SignedFeaturesWarning": "regularizers",
-    "peer_head": "fused",
     "peer_loss": "regularizers",
     "Report": "diagnostics",
     "diagnose": "diagnostics",
@@ -76,7 +74,6 @@ __all__ = [
     "drd",
     "gradient_ratio",
     "load",
-    "peer_head",
     "peer_loss",
     "train",
 ]

@@ -307,7 +307,7 @@ def bellman_bound(features: Features) -> tuple[Tensor, Tensor]:
     return torch.where(defined, bound, 0.0), defined
 
 
-peer_watch = _Watch()
+_peer_watch = _Watch()
 
 
 def peer_loss(phi: Tensor, phi_next: Tensor, beta: float = DEFAULT_BETA) -> Tensor:
@@ -323,7 +323,7 @@ def peer_loss(phi: Tensor, phi_next: Tensor, beta: float = DEFAULT_BETA) -> Tens
     if beta == 0:
         return phi.new_zeros(())
     loss = _mean_inner(phi, phi_next.detach(), beta)
-    return peer_watch(Features(phi, phi_next), loss, signed_is_safe=False)
+    return _peer_watch(Features(phi, phi_next), loss, signed_is_safe=False)
 
 
 class _Wrapped(Regularizer):

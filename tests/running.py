@@ -18,7 +18,7 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
         "gridworld/paper",
         {
             "steps": 900,
-            "learning.random_steps": 200,
+            "learning.start_steps": 200,
             "learning.buffer_size": 500,
             "protocol.eval_every": 300,
             "protocol.eval_episodes": 2,

@@ -111,14 +111,14 @@ def test_pixels_and_continuous_actions_are_refused_in_words():
 @pytest.mark.parametrize("beta", [0.0, 5e-4])
 def test_learns_to_match_a_sign(tmp_path, beta):
     """Chance gives 0.5. Without the reward in the target, or with a wrong action gathered, it stays there."""
-    config = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.random_steps": 300})
+    config = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.start_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
 
 
 def test_observations_are_copied_out_of_the_environments_own_array(tmp_path):
     """Otherwise obs and next_obs would be the same numbers in every row."""
-    config = configure("dqn", "toy_envs:alias", steps=40, random_steps=40)
+    config = configure("dqn", "toy_envs:alias", steps=40, start_steps=40)
     segments = (train(config, runs=tmp_path) / "checkpoint" / "replay").iterdir()
     rows = unpack(next(segments).read_bytes())
     assert rows["obs"][:3, 0].tolist() == [0.0, 1.0, 2.0]
@@ -126,7 +126,7 @@ def test_observations_are_copied_out_of_the_environments_own_array(tmp_path):
 
 
 def test_actions_that_do_not_start_at_0_are_shifted(tmp_path):
-    config = configure("dqn", "toy_envs:choice_from_five", steps=1_200, **{"learning.random_steps": 300})
+    config = configure("dqn", "toy_envs:choice_from_five", steps=1_200, **{"learning.start_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
     assert policy.act(np.array([1.0, 0.0], np.float32)) == 6

@@ -25,7 +25,7 @@ def test_the_grid_worlds_settings_are_the_papers_table():
         "learning.gamma": 0.99,
         "learning.buffer_size": 100_000,
         "learning.batch_size": 64,
-        "learning.random_steps": 1_000,
+        "learning.start_steps": 1_000,
         "settings.learning_rate": 1e-4,
         "settings.tau": 0.005,
         "settings.epsilon_start": 0.1,

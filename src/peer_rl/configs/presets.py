@@ -34,7 +34,7 @@ SUITES: dict[tuple[str, str], Layer] = {
         "learning.gamma": Value(0.99, _GRID),
         "learning.buffer_size": Value(100_000, _GRID),
         "learning.batch_size": Value(64, _GRID),
-        "learning.random_steps": Value(1_000, _GRID),
+        "learning.start_steps": Value(1_000, _GRID),
         "settings.learning_rate": Value(1e-4, _GRID),
         "settings.tau": Value(0.005, _GRID),
         "settings.epsilon_start": Value(0.1, _GRID),
@@ -60,7 +60,7 @@ PROFILES: dict[tuple[str, str], Layer] = {
     ("gridworld", "small"): {"episodes": Value(500, _OURS)},
     ("gridworld", "smoke"): {
         "episodes": Value(40, _OURS),
-        "learning.random_steps": Value(300, _OURS),
+        "learning.start_steps": Value(300, _OURS),
     },
     ("gym", "small"): {"steps": Value(20_000, _OURS)},
     ("gym", "smoke"): {"steps": Value(3_000, _OURS), "protocol.eval_every": Value(1_000, _OURS)},

@@ -26,7 +26,7 @@ class LearningConfig:
     """Transitions in one update."""
     buffer_size: int = 100_000
     """Transitions kept; the oldest make room."""
-    random_steps: int = 1_000
+    start_steps: int = 1_000
     """First steps, taken with uniformly random actions and without updates."""
     update_every: int = 1
     """Agent steps between rounds of updates."""
@@ -37,7 +37,7 @@ class LearningConfig:
         check_fraction("gamma", self.gamma, above_zero=True)
         for name in ("n_step", "batch_size", "buffer_size", "update_every", "updates"):
             check_positive(name, getattr(self, name))
-        check_not_negative("random_steps", self.random_steps)
+        check_not_negative("start_steps", self.start_steps)
         if self.batch_size > self.buffer_size:
             raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
 

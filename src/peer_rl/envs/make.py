@@ -58,13 +58,19 @@ def _factory(task: Task) -> Env:
 
 
 def _check_spaces(task: Task, env: Env) -> None:
-    for name, space in (("observation", env.observation_space), ("action", env.action_space)):
+    action = env.action_space
+    for name, space in (("observation", env.observation_space), ("action", action)):
         if not isinstance(space, spaces.Box | spaces.Discrete):
             kind = type(space).__name__
             raise ConfigError(
                 f"task {task.name} has a {kind} {name} space, but only Box and Discrete are supported; "
                 "wrap it (gymnasium.wrappers.FlattenObservation may do)"
             )
+    if isinstance(action, spaces.Box) and not (np.issubdtype(action.dtype, np.floating) and action.is_bounded()):
+        raise ConfigError(
+            f"task {task.name} has the action space {action}, but only Box with finite bounds and floats is "
+            "supported; wrap it (gymnasium.wrappers.RescaleAction may do)"
+        )
 
 
 def spec_of(env: Env) -> EnvSpec:
@@ -73,11 +79,19 @@ def spec_of(env: Env) -> EnvSpec:
     one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) else 0
     shape = (one_hot,) if one_hot else tuple(int(size) for size in seen.shape or ())
     as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8 and len(shape) == 3
+    action: dict[str, Any] = {}
+    if isinstance(acted, spaces.Discrete):
+        action = {"actions": int(acted.n), "action_start": int(acted.start)}
+    elif isinstance(acted, spaces.Box):
+        action = {
+            "action_shape": tuple(int(size) for size in acted.shape),
+            "action_low": tuple(acted.low.ravel().tolist()),
+            "action_high": tuple(acted.high.ravel().tolist()),
+        }
     return EnvSpec(
         observation_shape=shape,
         observation_dtype="uint8" if as_pixels else "float32",
         one_hot=one_hot,
         one_hot_start=int(seen.start) if isinstance(seen, spaces.Discrete) else 0,
-        actions=int(acted.n) if isinstance(acted, spaces.Discrete) else 0,
-        action_start=int(acted.start) if isinstance(acted, spaces.Discrete) else 0,
+        **action,
     )

@@ -3,45 +3,87 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from peer_rl.errors import ConfigError
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """Observations and actions as arrays. JSON can hold it, so a policy loads without its environment."""
+    """Observations and actions as arrays. JSON can hold it, so a policy loads without its environment.
+
+    Agents act with an integer from 0, or with a vector in [-1, 1]; ``decode`` turns either into what the
+    environment takes.
+    """
 
     observation_shape: tuple[int, ...]
     observation_dtype: str
-    one_hot: int
+    one_hot: int = 0
     """Number of states if the environment gives an integer that we turn into a one-hot vector, else 0."""
-    one_hot_start: int
+    one_hot_start: int = 0
     """The integer that the first one-hot unit stands for."""
-    actions: int
+    actions: int = 0
     """Number of discrete actions, 0 if the action space is continuous."""
-    action_start: int
+    action_start: int = 0
     """The environment's number for our action 0."""
+    action_shape: tuple[int, ...] = ()
+    """Shape of a continuous action."""
+    action_low: tuple[float, ...] = ()
+    """Lowest value of each unit of a continuous action, flattened."""
+    action_high: tuple[float, ...] = ()
+    """Highest value of each unit of a continuous action, flattened."""
 
     def as_json(self) -> dict[str, Any]:
         """For manifest.json."""
-        return {**asdict(self), "observation_shape": list(self.observation_shape)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnvSpec:
         """The inverse of ``as_json``."""
-        return cls(**{**stored, "observation_shape": tuple(stored["observation_shape"])})
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
 
-    def encode(self, observation: Any) -> np.ndarray[Any, Any]:
+    @property
+    def action_size(self) -> int:
+        """Units of a continuous action."""
+        return len(self.action_low)
+
+    @property
+    def action_column(self) -> tuple[tuple[int, ...], str]:
+        """Shape and type of an agent's action in the replay."""
+        return ((), "int64") if self.actions else ((self.action_size,), "float32")
+
+    def encode(self, observation: Any) -> Array:
         """An observation as the environment gives it, or a batch of them, as the agent reads it."""
         array = np.asarray(observation)
         if self.one_hot and array.dtype.kind in "iu":
             units = np.arange(self.one_hot_start, self.one_hot_start + self.one_hot)
-            one_hot: np.ndarray[Any, Any] = np.equal(array[..., None], units).astype(self.observation_dtype)
+            one_hot: Array = np.equal(array[..., None], units).astype(self.observation_dtype)
             return one_hot
         expected = self.observation_shape
         if array.shape[array.ndim - len(expected) :] != expected or array.ndim > len(expected) + 1:
             raise ConfigError(f"obs must have shape {expected}, or (batch, ...) of it, but has {array.shape}")
         return np.array(array, dtype=self.observation_dtype)  # a copy: some environments write into one array for ever
+
+    def decode(self, action: Any) -> Any:
+        """An agent's action, or a batch of them, as the environment takes it."""
+        if self.actions:
+            return action + self.action_start
+        centre, half = self._action_range
+        scaled: Array = centre + half * action  # exactly the action where the range is [-1, 1]
+        return scaled.reshape(*action.shape[:-1], *self.action_shape)
+
+    @cached_property
+    def _action_range(self) -> tuple[Array, Array]:
+        low, high = np.float32(self.action_low), np.float32(self.action_high)
+        return (high + low) / 2, (high - low) / 2
+
+    def random_action(self, rng: np.random.Generator) -> Any:
+        """Any of an agent's actions, all alike."""
+        if self.actions:
+            return rng.integers(self.actions)
+        return rng.uniform(-1.0, 1.0, self.action_size).astype(np.float32)

@@ -100,8 +100,7 @@ class Policy:
         single = encoded.ndim == len(self.spec.observation_shape)
         batch = encoded[None] if single else encoded
         actions = self.agent.act(batch, first=np.full(len(batch), first), explore=explore, rng=self._rng)
-        actions = actions + self.spec.action_start
-        return actions[0] if single else actions
+        return self.spec.decode(actions[0] if single else actions)
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
         """Play episodes without exploration; nothing is written."""

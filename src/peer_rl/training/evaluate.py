@@ -37,7 +37,7 @@ def evaluate(agent: Agent, env: Env, spec: EnvSpec, *, seeds: list[int], rng: St
         while not over:
             obs = spec.encode(observation)[None]
             action = agent.act(obs, first=np.array([length == 0]), explore=False, rng=rng)[0]
-            observation, reward, terminated, truncated, _ = env.step(action + spec.action_start)
+            observation, reward, terminated, truncated, _ = env.step(spec.decode(action))
             total += float(reward)
             if not math.isfinite(total):
                 raise RunError(f"evaluation stopped: the environment gave the reward {reward} (seed {seed})")

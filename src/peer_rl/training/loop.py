@@ -81,7 +81,7 @@ class Trainer:
         return UniformReplay(
             learning.buffer_size,
             (self.spec.observation_shape, self.spec.observation_dtype),
-            ((), "int64"),
+            self.spec.action_column,
             gamma=learning.gamma,
             n_step=learning.n_step,
             batch_size=learning.batch_size,
@@ -128,7 +128,7 @@ class Trainer:
         total, length, over = 0.0, 0, False
         while not over:
             action = self.choose(obs, first=length == 0)
-            observation, given, terminated, truncated, _ = self.env.step(action + self.spec.action_start)
+            observation, given, terminated, truncated, _ = self.env.step(self.spec.decode(action))
             reward, next_obs = float(given), self._see(observation)
             if not math.isfinite(reward):
                 raise self._stop(f"the environment gave the reward {reward}")
@@ -162,14 +162,14 @@ class Trainer:
 
     def choose(self, obs: Array, *, first: bool) -> Any:
         """A random action in the random phase, the agent's with exploration after it."""
-        if self.step < self.config.learning.random_steps:
-            return self.streams.explore.numpy.integers(self.spec.actions)
+        if self.step < self.config.learning.start_steps:
+            return self.spec.random_action(self.streams.explore.numpy)
         return self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
 
     def learn(self) -> None:
         """The updates that are due after this step."""
         learning = self.config.learning
-        if self.step <= learning.random_steps or self.step % learning.update_every:
+        if self.step <= learning.start_steps or self.step % learning.update_every:
             return
         for _ in range(learning.updates):
             batch = self.replay.sample(self.streams.replay.numpy)

@@ -13,6 +13,21 @@ from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.rundir import LOGS
 from peer_rl.training.trees import unpack
 
+_SMALL_NETWORKS = {"settings.actor.hidden": (16, 16), "settings.critic.hidden": (16, 16)}
+_CONTINUOUS: dict[str, object] = {
+    "steps": 900,
+    "max_episode_steps": 47,
+    "learning.start_steps": 200,
+    "learning.buffer_size": 500,
+    "learning.batch_size": 32,
+    "learning.update_every": 2,
+    "protocol.eval_every": 300,
+    "protocol.eval_episodes": 2,
+    "protocol.diagnose_every": 150,
+    "protocol.log_every": 70,
+    **_SMALL_NETWORKS,
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -26,6 +41,10 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
             "protocol.log_every": 70,
         },
     ),
+    "td3": ("gym/Pendulum-v1", _CONTINUOUS),
+    "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
+    "sac": ("gym/Pendulum-v1", _CONTINUOUS),
+    "redq": ("gym/Pendulum-v1", {**_CONTINUOUS, "learning.updates": 2, "settings.policy_every": 3}),
 }
 """A task of seconds for every agent; the ring wraps, every observer fires."""
 

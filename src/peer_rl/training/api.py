@@ -19,7 +19,8 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
-from peer_rl.training.loop import Progress, Trainer, build_agent
+from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.observers import Progress
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
 from peer_rl.training.seeding import Stream, episode_seed
 

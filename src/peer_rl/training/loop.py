@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
 from peer_rl.replay.uniform import UniformReplay
+from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Observers, Progress
-from peer_rl.training.rundir import LOGS, RunDirectory
+from peer_rl.training.rundir import RunDirectory
 from peer_rl.training.seeding import Stream, Streams, episode_seed
 from peer_rl.training.trees import all_finite
 
@@ -38,6 +39,7 @@ class Trainer:
         *,
         checkpoint_seconds: float = 60.0,
         show: Callable[[Progress], None] = lambda progress: None,
+        mirrors: Sequence[Mirror] = (),
     ) -> None:
         self.config, self.run = config, run
         self.checkpoint_seconds = checkpoint_seconds
@@ -59,6 +61,7 @@ class Trainer:
             spec=self.spec,
             rng=self.streams.diagnose,
             show=show,
+            mirrors=mirrors,
         )
         self._saved = time.monotonic()
 
@@ -89,6 +92,7 @@ class Trainer:
                 self.observers.write_status("finished")
             return
         self.run.write_manifest(self.spec.as_json())
+        self.observers.begin()
         while not self.finished():
             self.play_episode()
             if time.monotonic() - self._saved >= self.checkpoint_seconds and not self.finished():
@@ -102,7 +106,7 @@ class Trainer:
 
     def __exit__(self, *problem: object) -> None:
         self.env.close()
-        self.observers.close()
+        self.observers.close(failed=problem[0] is not None)
 
     def finished(self) -> bool:
         """Whether the budget, in steps or episodes, is used up."""
@@ -179,8 +183,7 @@ class Trainer:
         counters = {name: getattr(self.progress, name) for name in _COUNTERS}
         loop = {**counters, **self.observers.state_dict(), "streams": self.streams.state_dict()}
         components = {"agent": agent, "loop": loop, "replay": self.replay.state_dict()}
-        lengths = {name: self.run.logs[name].commit() for name in LOGS}
-        self.run.checkpoints.save(self.step, components, self.replay.ring, lengths)
+        self.run.checkpoints.save(self.step, components, self.replay.ring, self.observers.commit())
         self._saved = time.monotonic()
         self.observers.checkpoint_seconds += self._saved - began
 

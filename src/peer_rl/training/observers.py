@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ from peer_rl.replay.uniform import UniformReplay
 from peer_rl.training.evaluate import evaluate
 from peer_rl.training.inspect import inspect
 from peer_rl.training.metrics import Window
-from peer_rl.training.rundir import RunDirectory
+from peer_rl.training.mirrors import Mirror
+from peer_rl.training.rundir import LOGS, RunDirectory
 from peer_rl.training.seeding import Stream, episode_seed
 
 _SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
@@ -66,8 +67,10 @@ class Observers:
         spec: EnvSpec,
         rng: Stream,
         show: Callable[[Progress], None],
+        mirrors: Sequence[Mirror],
     ) -> None:
-        self.config, self.run, self.progress, self.show = config, run, progress, show
+        self.config, self.run, self.progress = config, run, progress
+        self.show, self.mirrors = show, mirrors
         self.agent, self.replay, self.spec, self.rng = agent, replay, spec, rng
         task = find_task(config.task)
         self.env = make_env(task, max_episode_steps=config.max_episode_steps)
@@ -77,6 +80,11 @@ class Observers:
         self.checkpoint_seconds = 0.0
         self._started = self._shown = self._timed = self._stated = time.monotonic()
         self._first_step = 0
+
+    def begin(self) -> None:
+        """The run goes on from where ``progress`` stands."""
+        for mirror in self.mirrors:
+            mirror.open(self.run.path, self.config, self.progress.step)
 
     def add(self, metrics: dict[str, Tensor]) -> None:
         """One update's metrics, for the window that is written next."""
@@ -134,10 +142,19 @@ class Observers:
         self.write("eval", row)
 
     def write(self, log: str, row: dict[str, Any]) -> None:
-        """Append a line, with both counters (law 7)."""
+        """Append a line, with both counters (law 7); mirrors get it too."""
         progress = self.progress
-        counters = {"step": progress.step, "frame": progress.frame, "episode": progress.episode}
-        self.run.logs[log].write({**counters, **row})
+        line = {"step": progress.step, "frame": progress.frame, "episode": progress.episode, **row}
+        self.run.logs[log].write(line)
+        if log in LOGS:
+            for mirror in self.mirrors:
+                mirror.write(log, line)
+
+    def commit(self) -> dict[str, int]:
+        """Make every line so far durable; returns the lengths for a checkpoint to remember."""
+        for mirror in self.mirrors:
+            mirror.flush()
+        return {name: self.run.logs[name].commit() for name in LOGS}
 
     def tell(self, *, final: bool = False) -> None:
         """Progress for people, by the clock; nothing that law 3 covers is written here."""
@@ -186,9 +203,11 @@ class Observers:
         self.window.load_state_dict(state["window"], device)
         self._first_step = self.progress.step
 
-    def close(self) -> None:
-        """Close the evaluation's environment."""
+    def close(self, *, failed: bool) -> None:
+        """Close the evaluation's environment and the mirrors."""
         self.env.close()
+        for mirror in self.mirrors:
+            mirror.close(failed=failed)
 
 
 def _due(step: int, every: int, final: bool) -> bool:

@@ -41,6 +41,7 @@ class Progress:
     last_return: float = math.nan
     evaluation: float = math.nan
     cosine: float = math.nan
+    drd: float = math.nan
 
     @property
     def frame(self) -> int:
@@ -128,7 +129,8 @@ class Observers:
                 found |= self.probe(self.agent, self.rng)
         except ValueError as error:  # features that are not finite
             raise self.run.stopped(self.progress.step, str(error)) from error
-        self.progress.cosine = found["cosine"] if found["cosine"] is not None else math.nan
+        cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))
+        self.progress.cosine, self.progress.drd = cosine, drd
         self.write("diagnostics", found)
 
     def _evaluate(self) -> None:

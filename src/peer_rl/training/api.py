@@ -20,6 +20,7 @@ from peer_rl.errors import ConfigError, RunError
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
 from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.memory import keep_freed_memory
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Progress
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
@@ -49,6 +50,7 @@ def train(
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
     config = replace(config, device=resolve_device(config.device))
     path = run_path(config, Path(runs))
+    keep_freed_memory()
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:

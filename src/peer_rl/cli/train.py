@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from peer_rl.configs.resolve import canonical, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
+from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
 Settings = TypeVar("Settings")
 _EXAMPLE_TASK = "gym/CartPole-v1"
@@ -36,6 +38,10 @@ class TrainOptions(Generic[Settings]):
     """Only show the run directory and every setting with its origin."""
     quiet: bool = False
     """No progress bar."""
+    tensorboard: bool = False
+    """Show the logs in TensorBoard too: tensorboard --logdir RUNS."""
+    wandb: Annotated[str | None, arg(metavar="[PROJECT]")] = None
+    """Send the logs to Weights & Biases too; the project is peer-rl if none is named."""
 
 
 def main(arguments: list[str]) -> int:
@@ -46,9 +52,18 @@ def main(arguments: list[str]) -> int:
     from peer_rl.progress import TrainingBar, summary
     from peer_rl.training.api import train
 
+    mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
+    mirrors += [WandB(options.wandb)] if options.wandb else []
+
     label = f"{options.run.agent} {options.run.task} beta={options.run.beta:g} seed={options.run.seed}"
     with TrainingBar(label, quiet=options.quiet) as bar:
-        path = train(options.run, runs=options.runs, checkpoint_seconds=options.checkpoint_seconds, show=bar.show)
+        path = train(
+            options.run,
+            runs=options.runs,
+            checkpoint_seconds=options.checkpoint_seconds,
+            show=bar.show,
+            mirrors=mirrors,
+        )
     if not options.quiet:
         print(summary(path))
     return 0
@@ -59,7 +74,7 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     asks_help = not arguments or arguments[0] in ("-h", "--help")
     if not asks_help and arguments[0].startswith("-"):
         raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
-    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], arguments[1:])
+    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], _name_project(arguments[1:]))
     entry = find_agent(agent)
     early = _read_early(rest)
     if early.task is None and not {"-h", "--help"} & set(rest):
@@ -74,6 +89,15 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
     return replace(options, run=run, frames=None), origins
+
+
+def _name_project(rest: list[str]) -> list[str]:
+    """``--wandb`` without a project, which tyro cannot express, gets the default one."""
+    for word, after in pairwise([*rest, "-"]):
+        if word == "--wandb" and after.startswith("-"):
+            place = rest.index(word) + 1
+            return [*rest[:place], PROJECT, *rest[place:]]
+    return rest
 
 
 def _read_early(rest: list[str]) -> argparse.Namespace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
-from peer_rl.training.loop import Progress, Trainer, build_agent
+from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.mirrors import Mirror
+from peer_rl.training.observers import Progress
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
 from peer_rl.training.seeding import Stream, episode_seed
 
@@ -42,16 +45,18 @@ def train(
     runs: Path | str = "runs",
     checkpoint_seconds: float = 60.0,
     show: Callable[[Progress], None] = lambda progress: None,
+    mirrors: Sequence[Mirror] = (),
 ) -> Path:
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
     config = replace(config, device=resolve_device(config.device))
     path = run_path(config, Path(runs))
+    keep_freed_memory()
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
         run = RunDirectory(path, config)
         # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
-        trainer = Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show)
+        trainer = Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show, mirrors=mirrors)
         with run, trainer:
             trainer.train()
     except OSError as error:

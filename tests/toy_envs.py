@@ -166,6 +166,29 @@ def multi_discrete_actions() -> gym.Env:
     return Continuous(spaces.MultiDiscrete([2, 3]))
 
 
+class Drawn(Choice):
+    """Draws pictures of an odd size, or what it is told to."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, render_mode: str | None = None, picture: object = "random") -> None:
+        super().__init__()
+        self.render_mode, self.picture = render_mode, picture
+
+    def render(self):
+        if self.picture != "random":
+            return self.picture
+        return self.np_random.integers(256, size=(33, 47, 3), dtype=np.uint8)
+
+
+def drawn(render_mode: str | None = None) -> gym.Env:
+    return Drawn(render_mode)
+
+
+def not_drawn(render_mode: str | None = None) -> gym.Env:
+    return Drawn(render_mode, picture=None)
+
+
 class Endless(Counter):
     def __init__(self) -> None:
         super().__init__(length=10**9, terminates=True)

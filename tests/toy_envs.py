@@ -167,7 +167,7 @@ def multi_discrete_actions() -> gym.Env:
 
 
 class Drawn(Choice):
-    """Draws pictures of an odd size, or what it is told to."""
+    """Draws pictures of an odd size, or what it is told to; pays what chance gives."""
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 
@@ -175,10 +175,14 @@ class Drawn(Choice):
         super().__init__()
         self.render_mode, self.picture = render_mode, picture
 
+    def step(self, action):
+        observation = self._look()
+        return observation, float(observation[1]), True, False, {}
+
     def render(self):
         if self.picture != "random":
             return self.picture
-        return self.np_random.integers(256, size=(33, 47, 3), dtype=np.uint8)
+        return np.random.default_rng(0).integers(256, size=(33, 47, 3), dtype=np.uint8)
 
 
 def drawn(render_mode: str | None = None) -> gym.Env:

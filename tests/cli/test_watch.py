@@ -12,6 +12,8 @@ from peer_rl.cli.main import main
 from peer_rl.configs import configure
 from peer_rl.training.api import load, train
 
+FEW = {"steps": 60, "start_steps": 50, "batch_size": 8, "eval_every": 0}
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
@@ -58,6 +60,15 @@ def test_the_video_shows_what_evaluation_plays(run):
     assert contents(run) == before
 
 
+def test_the_seed_chooses_the_episodes(tmp_path, watch):
+    """Here, unlike in the grid world, an episode's return depends on its seed."""
+    run = train(configure("dqn", "toy_envs:drawn", **FEW), runs=tmp_path)
+    policy = load(run)
+    said = [re.findall(r"return (\S+),", watch(run, "--episodes", 20, "--seed", seed)[1]) for seed in (7, 8)]
+    assert said == [[f"{r:.2f}" for r in policy.evaluate(20, seed=seed).returns] for seed in (7, 8)]
+    assert said[0] != said[1]
+
+
 def test_options(run, tmp_path, watch):
     out = tmp_path / "new" / "film.mp4"
     code, said, _ = watch(run, "--max-steps", 3, "--fps", 10, "--out", out)
@@ -93,8 +104,7 @@ def test_what_is_wrong_is_said_in_one_line(run, tmp_path, watch):
     ],
 )
 def test_a_missing_package_names_the_pip_line(blocked, task, words, tmp_path, monkeypatch, watch):
-    few = {"steps": 60, "start_steps": 50, "batch_size": 8, "eval_every": 0}
-    run = train(configure("dqn", task, **few), runs=tmp_path)
+    run = train(configure("dqn", task, **FEW), runs=tmp_path)
     monkeypatch.setitem(sys.modules, blocked, None)
     assert words in complaint(*watch(run))
     assert not list(tmp_path.rglob("*.mp4"))

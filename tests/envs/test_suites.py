@@ -1,18 +1,22 @@
 """The paper's PyBullet and MuJoCo tasks: its dimensions, episodes that repeat bit for bit, and no noise."""
 
+import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from running import peer_rl
 
+from peer_rl.configs import configure
 from peer_rl.envs.engines import engine_of
 from peer_rl.envs.make import make_env
 from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError
+from peer_rl.training.api import train
 
 SUITES = sorted(name for name, task in TASKS.items() if task.suite in ("pybullet", "mujoco"))
 DIFFERENT = {"mujoco/reacher": (10, 11), "mujoco/ant": (105, 111), "mujoco/inverted-double-pendulum": (9, 11)}
@@ -67,6 +71,13 @@ def test_pybullet_needs_the_reset_at_making(name):
     bare = gym.make(TASKS[name].make, disable_env_checker=True)
     first = play(bare, seed=3)
     assert play(bare, seed=3) != first
+
+
+def test_a_runs_manifest_tells_the_environments_version_and_the_simulators(tmp_path):
+    config = configure("td3", "mujoco/hopper", steps=60, start_steps=50, batch_size=8, eval_every=0)
+    manifest = json.loads((train(config, runs=tmp_path) / "manifest.json").read_text())
+    assert manifest["environment"] == "Hopper-v5"
+    assert manifest["packages"]["mujoco"] == metadata.version("mujoco")
 
 
 NOISE = """

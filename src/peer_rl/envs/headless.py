@@ -68,7 +68,7 @@ def _has_graphics_card() -> bool:
 
 
 def draw_quickly(env: gym.Env[Any, Any]) -> None:
-    """No shadows, mirrors or multisampling: about ten times the pictures a second on a processor.
+    """No shadows, mirrors or multisampling: many times the pictures a second on a processor.
 
     Comes before the first picture; the physics does not know.
     """

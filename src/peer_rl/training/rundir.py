@@ -141,9 +141,13 @@ class RunDirectory:
         path = self.path / "manifest.json"
         if path.exists():
             return
+        from peer_rl.envs.engines import MODULES, engine_of  # here: reading runs needs no Gymnasium
+
+        task = find_task(self.config.task)
         manifest = {
             "schema": SCHEMA,
-            "packages": {name: metadata.version(name) for name in _PACKAGES},
+            "packages": {name: metadata.version(name) for name in (*_PACKAGES, *MODULES.get(engine_of(task), ()))},
+            "environment": task.make,
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),

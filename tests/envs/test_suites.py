@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -180,3 +181,14 @@ def test_a_missing_simulator_is_one_line_of_the_command_line(tmp_path):
 def test_unknown_tasks_of_a_suite(name, words):
     with pytest.raises(ConfigError, match=words):
         find_task(name)
+
+
+def test_the_docs_show_the_table():
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.splitlines()]
+    shown = {row[0]: row[1:] for row in rows if row[0] in SUITES}
+    for name in SUITES:
+        task = TASKS[name]
+        papers = [task.paper_dimensions[0]] if task.suite == "mujoco" else []
+        sizes = [str(size) for size in (task.dimensions[0], *papers, task.dimensions[1])]
+        assert shown[name] == [*sizes, task.make.split(":")[-1]]

@@ -155,7 +155,10 @@ class Trainer:
         """A random action in the random phase, the agent's with exploration after it."""
         if self.step < self.config.learning.start_steps:
             return self.spec.random_action(self.streams.explore.numpy)
-        return self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
+        action = self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
+        if not np.isfinite(action).all():  # a simulator may take a NaN badly
+            raise self.run.stopped(self.step, f"the agent's action became {action}")
+        return action
 
     def learn(self) -> None:
         """The updates that are due after this step."""

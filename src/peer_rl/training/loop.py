@@ -191,7 +191,7 @@ class Trainer:
         self.observers.checkpoint_seconds += self._saved - began
 
     def _resume(self) -> None:
-        checkpoint = self.run.open()
+        checkpoint = self.run.open(self.replay.ring)
         if checkpoint is None:
             return
         loop = checkpoint.components["loop"]
@@ -201,7 +201,6 @@ class Trainer:
             for name in _COUNTERS:
                 setattr(self.progress, name, loop[name])
             self.observers.load_state_dict(loop, self.device)
-            checkpoint.restore_replay(self.replay.ring)
             self.replay.load_state_dict(checkpoint.components["replay"])
         except (KeyError, ValueError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())

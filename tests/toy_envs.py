@@ -193,6 +193,37 @@ def not_drawn(render_mode: str | None = None) -> gym.Env:
     return Drawn(render_mode, picture=None)
 
 
+class Steered(gym.ActionWrapper):
+    """An environment of two actions, steered by the sign of one number."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def action(self, action):
+        return int(action[0] > 0)
+
+
+def continuous_truncating() -> gym.Env:
+    return Steered(truncating())
+
+
+def continuous_terminating() -> gym.Env:
+    return Steered(terminating())
+
+
+def continuous_choice() -> gym.Env:
+    return Steered(choice())
+
+
+def continuous_nan_reward() -> gym.Env:
+    return Steered(nan_reward())
+
+
+def continuous_nan_observation() -> gym.Env:
+    return Steered(nan_observation())
+
+
 class Endless(Counter):
     def __init__(self) -> None:
         super().__init__(length=10**9, terminates=True)

@@ -65,6 +65,11 @@ def train(
                 f"the disk is full, training of {path} stopped; free some space and type the same command again: "
                 "it goes on from the last checkpoint"
             ) from error
+        if error.errno == errno.EFBIG:
+            raise RunError(
+                f"a file of {path} may not grow any more, training stopped; raise the limit (ulimit -f) and type the "
+                "same command again: it goes on from the last checkpoint"
+            ) from error
         raise
     except MemoryError as error:
         raise RunError(f"not enough memory for {path}: {error}; take a smaller --buffer-size") from error

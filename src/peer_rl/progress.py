@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from peer_rl.training.files import read_json_lines
 
 if TYPE_CHECKING:
-    from peer_rl.training.loop import Progress as RunProgress
+    from peer_rl.training.runner import Progress as RunProgress
 
 _LINE_SECONDS = 15.0
 

@@ -17,15 +17,15 @@ from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
 
-Settings = TypeVar("Settings")
+Run = TypeVar("Run")
 _EXAMPLE_TASK = "gym/CartPole-v1"
 
 
 @dataclass(frozen=True)
-class TrainOptions(Generic[Settings]):
+class TrainOptions(Generic[Run]):
     """Train one run. The same command again continues it, or says that it is finished."""
 
-    run: Annotated[RunConfig[Settings], arg(name="")]
+    run: Annotated[Run, arg(name="")]
     frames: int | None = None
     """Environment frames to train for, instead of --steps: agent steps x action repeat."""
     runs: Path = Path("runs")
@@ -67,7 +67,7 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     base, origins = defaults(agent, early.task or _EXAMPLE_TASK, preset=early.preset, profile=early.profile)
     base = _choose_budget(base, early)
     prog = f"peer-rl train {'AGENT' if asks_help else agent}"
-    kind: Any = TrainOptions[entry.settings]  # type: ignore[name-defined]
+    kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
     run = canonical(_with_frames(options.run, options.frames))
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)

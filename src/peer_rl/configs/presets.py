@@ -28,6 +28,9 @@ _DQN_GENERAL: Layer = {
     "settings.tau": Value(0.05, _OURS + ": with 0.005 CartPole takes five times as long"),
 }
 
+_ON_POLICY_GENERAL: Layer = {"steps": Value(100_000, _OURS)}
+_ON_POLICY_PAPER: Layer = {"steps": Value(1_000_000, "PEER appendix, PyBullet section")}
+
 SUITES: dict[tuple[str, str], Layer] = {
     ("dqn", "gridworld"): {
         "episodes": Value(2_000, _GRID),
@@ -47,6 +50,8 @@ SUITES: dict[tuple[str, str], Layer] = {
     },
     ("dqn", "gym"): _DQN_GENERAL,
     ("dqn", "custom"): _DQN_GENERAL,
+    **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
+    **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
 """By agent and suite."""
 

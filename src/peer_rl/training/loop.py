@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,39 +13,20 @@ import torch
 from peer_rl.agents import Agent, Array
 from peer_rl.configs import find_agent
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
-from peer_rl.errors import CheckpointError, ConfigError, RunError
+from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
 from peer_rl.replay.uniform import UniformReplay
-from peer_rl.training.evaluate import evaluate
 from peer_rl.training.inspect import inspect
 from peer_rl.training.metrics import Window
 from peer_rl.training.rundir import LOGS, RunDirectory
+from peer_rl.training.runner import Progress, Runner, due
 from peer_rl.training.seeding import Stream, Streams, episode_seed
 from peer_rl.training.trees import all_finite
 
-_SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
 
-
-@dataclass
-class Progress:
-    """Where a run stands. ``done`` counts towards ``total`` in the budget's own unit."""
-
-    unit: str
-    total: int
-    done: int = 0
-    step: int = 0
-    frame: int = 0
-    episode: int = 0
-    last_return: float = math.nan
-    evaluation: float = math.nan
-    cosine: float = math.nan
-
-
-class Trainer:
+class Trainer(Runner):
     """One run: environment, agent, replay, streams and logs, resumed from the newest checkpoint if there is one."""
 
     def __init__(
@@ -57,24 +37,16 @@ class Trainer:
         checkpoint_seconds: float = 60.0,
         show: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        self.config, self.run, self.show = config, run, show
+        super().__init__(config, run, show)
         self.checkpoint_seconds = checkpoint_seconds
-        self.device = torch.device(config.device)
-        self.task = find_task(config.task)
-        self.env = make_env(self.task, max_episode_steps=config.max_episode_steps)
-        self.eval_env = make_env(self.task, max_episode_steps=config.max_episode_steps)
-        self.spec = spec_of(self.env)
         self.streams = Streams(config.seed, self.device)
         self.agent: Agent = build_agent(config, self.spec, self.device)
         self.replay = self._make_replay()
         self.probe = load_object(self.task.probe) if self.task.probe else None
         self.window = Window()
-        self.step = self.episode = self.updates = 0
-        self.evaluated_at = self.inspected_at = -1
-        unit = "episodes" if config.episodes else "steps"
-        self.progress = Progress(unit=unit, total=config.episodes or config.steps or 0)
-        self._started = self._saved = self._shown = self._timed = self._stated = time.monotonic()
-        self._first_step, self._checkpoint_time = 0, 0.0
+        self.updates = 0
+        self.inspected_at = -1
+        self._saved = time.monotonic()
 
     def _make_replay(self) -> UniformReplay:
         learning = self.config.learning
@@ -106,19 +78,6 @@ class Trainer:
         self._observe(final=True)
         self.save()
         self._tell(final=True)
-
-    def __enter__(self) -> Trainer:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.env.close()
-        self.eval_env.close()
-
-    def finished(self) -> bool:
-        """Whether the budget, in steps or episodes, is used up."""
-        if self.config.episodes is not None:
-            return self.episode >= self.config.episodes
-        return self.step >= (self.config.steps or 0)
 
     def play_episode(self) -> None:
         """One episode, learning along the way. Its environment seed depends on nothing but its number."""
@@ -187,9 +146,9 @@ class Trainer:
         protocol = self.config.protocol
         if self.step % protocol.log_every == 0 or final:
             self._log_window()
-        if _due(self.step, protocol.diagnose_every, final) and self.updates and self.inspected_at != self.step:
+        if due(self.step, protocol.diagnose_every, final) and self.updates and self.inspected_at != self.step:
             self._inspect()
-        if _due(self.step, protocol.eval_every, final) and self.evaluated_at != self.step:
+        if due(self.step, protocol.eval_every, final) and self.evaluated_at != self.step:
             self._evaluate()
         self._tell()
 
@@ -216,67 +175,6 @@ class Trainer:
             raise self._stop(str(error)) from error
         self.progress.cosine = found["cosine"] if found["cosine"] is not None else math.nan
         self._write("diagnostics", found)
-
-    def _evaluate(self) -> None:
-        self.evaluated_at = self.step
-        seeds = [
-            episode_seed(self.config.seed, "evaluate", self.step, index)
-            for index in range(self.config.protocol.eval_episodes)
-        ]
-        rng = Stream(self.config.seed, "evaluate-act", self.step, device=self.device)
-        result = evaluate(self.agent, self.eval_env, self.spec, seeds=seeds, rng=rng)
-        self.progress.evaluation = result.mean
-        row = {
-            "mean": result.mean,
-            "returns": result.returns,
-            "lengths": result.lengths,
-            "seeds": result.seeds,
-        }
-        self._write("eval", row)
-
-    def _write(self, log: str, row: dict[str, Any]) -> None:
-        """Both counters on every line (law 7)."""
-        frame = self.step * self.task.action_repeat
-        self.run.logs[log].write({"step": self.step, "frame": frame, "episode": self.episode, **row})
-
-    def _tell(self, *, final: bool = False) -> None:
-        """Progress for people, by the clock; nothing that law 3 covers is written here."""
-        now = time.monotonic()
-        if now - self._shown < _SHOW_SECONDS and not final:
-            return
-        self._count()
-        self._shown = now
-        self.show(self.progress)
-        if now - self._stated >= _STATUS_SECONDS or final:
-            self._stated = now
-            self._write_status("finished" if final else "running")
-        if now - self._timed >= _TIMING_SECONDS or final:
-            self._timed = now
-            seconds = now - self._started
-            speed = (self.step - self._first_step) / seconds
-            row = {"seconds": seconds, "checkpoint_seconds": self._checkpoint_time, "steps_per_second": speed}
-            self._write("timing", row)
-            for log in self.run.logs.values():
-                log.flush()
-
-    def _count(self) -> None:
-        progress = self.progress
-        progress.step, progress.frame = self.step, self.step * self.task.action_repeat
-        progress.episode = self.episode
-        progress.done = self.episode if progress.unit == "episodes" else self.step
-
-    def _write_status(self, state: str) -> None:
-        progress = self.progress
-        self.run.write_status(
-            state,
-            step=self.step,
-            frame=progress.frame,
-            episode=self.episode,
-            done=progress.done,
-            total=progress.total,
-            unit=progress.unit,
-            last_return=progress.last_return if math.isfinite(progress.last_return) else None,
-        )
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -319,15 +217,6 @@ class Trainer:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"{checkpoint.folder} does not fit this version of the agent: {reason}") from error
         self._first_step = self.step
-
-    def _stop(self, what: str) -> RunError:
-        steps = self.run.checkpoints.steps()
-        kept = f"the last good checkpoint, at step {steps[-1]}, is kept" if steps else "there is no checkpoint yet"
-        return RunError(f"stopped at step {self.step}: {what}; {kept} in {self.run.path}")
-
-
-def _due(step: int, every: int, final: bool) -> bool:
-    return every > 0 and (step % every == 0 or final)
 
 
 def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Agent:

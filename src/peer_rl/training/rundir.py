@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 from filelock import FileLock, Timeout
 
-from peer_rl.configs import as_dict, from_dict, variant
+from peer_rl.configs import as_dict, find_agent, from_dict, variant
 from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
@@ -136,14 +136,15 @@ class RunDirectory:
             self.checkpoints.clean()
         return checkpoint
 
-    def write_manifest(self, spec: dict[str, Any]) -> None:
-        """Versions, machine, command and the environment's shapes, once, when the run begins."""
+    def write_manifest(self, spec: dict[str, Any], *, again: bool = False) -> None:
+        """Versions, machine, command and the environment's shapes: once, when the run begins, or ``again``."""
         path = self.path / "manifest.json"
-        if path.exists():
+        if path.exists() and not again:
             return
+        packages = (*_PACKAGES, *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,
-            "packages": {name: metadata.version(name) for name in _PACKAGES},
+            "packages": {name: metadata.version(name) for name in packages},
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),

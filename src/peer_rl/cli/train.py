@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -46,9 +47,18 @@ def main(arguments: list[str]) -> int:
     from peer_rl.progress import TrainingBar, summary
     from peer_rl.training.api import train
 
-    label = f"{options.run.agent} {options.run.task} beta={options.run.beta:g} seed={options.run.seed}"
-    with TrainingBar(label, quiet=options.quiet) as bar:
-        path = train(options.run, runs=options.runs, checkpoint_seconds=options.checkpoint_seconds, show=bar.show)
+    entry, run = find_agent(options.run.agent), options.run
+    beta = f" beta={run.beta:g}" if entry.td_target else ""
+    if not entry.resumes and not options.quiet:
+        _say_whether_it_starts_again(options)
+    with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
+        try:
+            path = train(run, runs=options.runs, checkpoint_seconds=options.checkpoint_seconds, show=bar.show)
+        except KeyboardInterrupt:
+            if entry.resumes:
+                raise
+            print("peer-rl: stopped; the same command starts this run again from the beginning", file=sys.stderr)
+            return 130
     if not options.quiet:
         print(summary(path))
     return 0
@@ -107,6 +117,15 @@ def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
     if frames % repeat:
         raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
     return replace(run, steps=frames // repeat)
+
+
+def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
+    """Somebody else's agent has no checkpoint but the final one: what a stopped run has done is done again."""
+    from peer_rl.training.rundir import run_path
+
+    path = run_path(options.run, options.runs)
+    if (path / "manifest.json").exists() and not (path / "checkpoint").exists():
+        print(f"{options.run.agent} cannot go on from the middle: {path} starts again", file=sys.stderr, flush=True)
 
 
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:

@@ -84,12 +84,11 @@ class OnPolicyTrainer(Runner):
         self.agent = OnPolicyPolicy(self.model.policy, moments, self.settings.observation_clip)
         try:
             self.model.learn(self.config.steps or sys.maxsize, callback=_Watch(self), log_interval=sys.maxsize)
-        except (ValueError, ZeroDivisionError) as error:  # what torch and TRPO make of weights or gradients gone bad
-            if not all_finite(self.agent.state_dict()):
-                raise self._stop("a weight became NaN or infinite") from error
-            if isinstance(error, ZeroDivisionError):
-                raise self._stop("the policy's gradient is 0, as if no action mattered") from error
-            raise
+        except ValueError as error:
+            if not str(error).startswith("Expected parameter"):  # what torch says of a mean or deviation gone bad
+                raise
+            what = "the policy is no distribution any more; a smaller --learning-rate may help"
+            raise self._stop(what) from error
         self.learned()
 
     # -- called while Stable-Baselines3 learns ---------------------------------------------------------------------

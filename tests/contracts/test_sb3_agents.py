@@ -177,19 +177,22 @@ class TestBudgets:
         networks = [load(run).agent.state_dict()["network"] for run in sorted(path.parent.parent.glob("*/seed0"))]
         assert all(torch.equal(networks[0][name], networks[1][name]) for name in networks[0])
 
-    def test_the_last_evaluation_is_of_the_final_policy(self, tmp_path):
-        """512 steps are four full batches: the evaluation at 512 comes after what was learned there."""
-        path = tiny_run("ppo", tmp_path, steps=512, **{"protocol.eval_every": 256})
-        last = read_json_lines(path / "eval.jsonl")[-1]
-        policy = load(path)
-        env = gym.make("InvertedPendulum-v5")
-        for seed, length in zip(last["seeds"], last["lengths"], strict=True):
+    def test_an_evaluation_where_a_batch_ends_comes_after_what_was_learned_there(self, tmp_path):
+        """Whether the run ends there or goes on; and it is what the loaded policy does."""
+        protocol = {"protocol.eval_every": 256, "protocol.eval_episodes": 6}
+        short, long = (tiny_run("ppo", tmp_path, steps=steps, **protocol) for steps in (256, 512))
+        rows = read_json_lines(long / "eval.jsonl")
+        assert [row["step"] for row in rows] == [256, 512]
+        assert read_json_lines(short / "eval.jsonl") == rows[:1]
+        env, policy, lengths = gym.make("InvertedPendulum-v5"), load(short), []
+        for seed in rows[0]["seeds"]:
             obs, _ = env.reset(seed=seed)
             count, over = 0, False
             while not over:
                 obs, _, terminated, truncated, _ = env.step(policy.act(obs))
                 count, over = count + 1, terminated or truncated
-            assert count == length
+            lengths.append(count)
+        assert lengths == rows[0]["lengths"]
 
     def test_episodes(self, tmp_path):
         path = tiny_run("trpo", tmp_path, episodes=20, steps=None)
@@ -354,7 +357,7 @@ def test_profiles_leave_out_what_an_agent_does_not_have(monkeypatch):
 @each
 @pytest.mark.parametrize(("task", "steps"), [("toy_envs:choice_from_five", 4_096), ("toy_envs:reach", 8_192)])
 def test_they_learn(agent, task, steps, tmp_path):
-    """Which of two signs is shown, discrete; a number to name, continuous. Without rewards they get 0.5 and below 0.6."""
+    """Two signs to tell apart, discrete; a number to name, continuous. Without rewards: 0.5 and below 0.6."""
     settings = {"batch_steps": 256, "eval_every": 0, "steps": steps}
     if agent == "ppo":
         settings |= {"minibatches": 4, "learning_rate": 1e-3}

@@ -8,7 +8,11 @@ times. Arms alternate in short blocks, in random order, because the machine's sp
 updates are not counted, because the arms leave the allocator in different states. `added` is the median over
 rounds of an arm's block time over the plain arm's in the same round; `at best` compares the fastest twentieth
 of all updates, which other processes disturb least. A second plain arm shows what these figures are worth: it
-should read 0. Each allocator setting runs in a process of its own.
+should read 0.
+
+All of it is measured twice, each time in a process of its own: as `peer-rl train` runs, which asks glibc to keep
+freed memory (`peer_rl.training.memory`), and with glibc's default, which is what PEER meets in a script of your own.
+The table and `results/peer_overhead.json` (under `allocators`) name the two.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from peer_rl.regularizers import PEER, CosinePEER, peer_loss
+from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, WIDTH, HEADS, GAMMA, BETA = 256, 17, 6, 256, 2, 0.99, 5e-4
 WARM_UP, BLOCK = 3, 20
@@ -169,10 +174,7 @@ def table(result: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-ALLOCATORS = {
-    "glibc default": {},
-    "freed memory kept": {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"},
-}
+ALLOCATORS = {"as peer-rl trains (memory kept)": ["--keep"], "glibc's default": []}
 
 
 def main() -> None:
@@ -180,14 +182,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=120, help=f"blocks of {BLOCK} updates per arm")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
+        if options.keep and not keep_freed_memory():
+            sys.exit("this C library cannot be asked to keep memory, or the environment sets its thresholds")
         print(json.dumps(measure(options.rounds)))
         return
     results = {}
-    for name, environment in ALLOCATORS.items():
-        command = [sys.executable, __file__, "--child", "--rounds", str(options.rounds)]
-        run = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+    for name, arguments in ALLOCATORS.items():
+        command = [sys.executable, __file__, "--child", "--rounds", str(options.rounds), *arguments]
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         results[name] = json.loads(run.stdout)
         for kind, result in results[name].items():
             print(f"{kind}, {name}:\n{table(result)}\n", flush=True)

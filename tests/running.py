@@ -16,6 +16,21 @@ from peer_rl.training.trees import unpack
 OURS = sorted(name for name, entry in AGENTS.items() if not entry.packages)
 """The agents that keep every law; Stable-Baselines3's have tests/contracts/test_sb3_agents.py."""
 
+_SMALL_NETWORKS = {"settings.actor.hidden": (16, 16), "settings.critic.hidden": (16, 16)}
+_CONTINUOUS: dict[str, object] = {
+    "steps": 900,
+    "max_episode_steps": 47,
+    "learning.start_steps": 200,
+    "learning.buffer_size": 500,
+    "learning.batch_size": 32,
+    "learning.update_every": 2,
+    "protocol.eval_every": 300,
+    "protocol.eval_episodes": 2,
+    "protocol.diagnose_every": 150,
+    "protocol.log_every": 70,
+    **_SMALL_NETWORKS,
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -29,6 +44,10 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
             "protocol.log_every": 70,
         },
     ),
+    "td3": ("gym/Pendulum-v1", _CONTINUOUS),
+    "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
+    "sac": ("gym/Pendulum-v1", _CONTINUOUS),
+    "redq": ("gym/Pendulum-v1", {**_CONTINUOUS, "learning.updates": 2, "settings.policy_every": 3}),
     "ppo": (
         "gym/InvertedPendulum-v5",
         {

@@ -141,13 +141,29 @@ def dict_observations() -> gym.Env:
 
 
 class Continuous(Choice):
-    def __init__(self) -> None:
+    def __init__(self, space: spaces.Space | None = None) -> None:
         super().__init__()
-        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.action_space = space or spaces.Box(-1.0, 1.0, (1,), np.float32)
 
 
 def continuous() -> gym.Env:
     return Continuous()
+
+
+def unbounded_actions() -> gym.Env:
+    return Continuous(spaces.Box(-np.inf, np.inf, (1,), np.float32))
+
+
+def half_bounded_actions() -> gym.Env:
+    return Continuous(spaces.Box(np.float32([0, 0]), np.float32([1, np.inf])))
+
+
+def integer_actions() -> gym.Env:
+    return Continuous(spaces.Box(0, 3, (1,), np.int64))
+
+
+def multi_discrete_actions() -> gym.Env:
+    return Continuous(spaces.MultiDiscrete([2, 3]))
 
 
 class Endless(Counter):

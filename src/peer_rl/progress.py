@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import deque
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -15,13 +17,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from peer_rl.training.files import read_json_lines
 
 if TYPE_CHECKING:
-    from peer_rl.training.runner import Progress as RunProgress
+    from peer_rl.training.observers import Progress as RunProgress
 
 _LINE_SECONDS = 15.0
+_RECENT_SECONDS = 30.0
 
 
 def make_bar(console: Console) -> Progress:
-    """A bar with speed, time left and the last result."""
+    """A bar with speed, time left (from the recent speed) and the last result."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -30,7 +33,30 @@ def make_bar(console: Console) -> Progress:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[last]}"),
         console=console,
+        speed_estimate_period=_RECENT_SECONDS,
     )
+
+
+class RecentSpeed:
+    """How quickly a counter has grown of late: random first steps say nothing about the learning after them."""
+
+    def __init__(self, seconds: float = _RECENT_SECONDS) -> None:
+        self.seconds = seconds
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def add(self, now: float, count: int) -> None:
+        """The counter stands at ``count``."""
+        self._seen.append((now, count))
+        # at least two stay, so that an evaluation which takes minutes does not leave the speed unknown
+        while len(self._seen) > 2 and self._seen[1][0] <= now - self.seconds:
+            self._seen.popleft()
+
+    def per_second(self) -> float:
+        """NaN in the first half second, when a figure would mean nothing."""
+        if not self._seen:
+            return math.nan
+        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (now - began) if now - began > 0.5 else math.nan
 
 
 class TrainingBar:
@@ -41,7 +67,7 @@ class TrainingBar:
         self.console = Console(stderr=True)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._began: tuple[float, int] | None = None
+        self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
 
     def __enter__(self) -> TrainingBar:
@@ -59,10 +85,10 @@ class TrainingBar:
     def show(self, run: RunProgress) -> None:
         """Called by the loop a few times a second."""
         now = time.monotonic()
-        if self._began is None:
-            self._began = (now, run.step)
-        elapsed = now - self._began[0]
-        speed = f"{(run.step - self._began[1]) / elapsed:.0f} steps/s" if elapsed > 0.5 else "... steps/s"
+        self._steps.add(now, run.step)
+        self._done.add(now, run.done)
+        recent = self._steps.per_second()
+        speed = f"{recent:.0f} steps/s" if math.isfinite(recent) else "... steps/s"
         if self._bar:
             if self._task is None:
                 self._task = self._bar.add_task(
@@ -72,16 +98,26 @@ class TrainingBar:
         elif not self.quiet and now - self._line_at >= _LINE_SECONDS:
             self._line_at = now
             share = f"{run.done}/{run.total} {run.unit}"
-            print(f"{self.label}: {share}, {speed}, {_last(run)}", file=sys.stderr, flush=True)
+            left = _time_left(run, self._done.per_second())
+            words = ", ".join(word for word in (share, speed, left, _last(run)) if word)
+            print(f"{self.label}: {words}", file=sys.stderr, flush=True)
+
+
+def _time_left(run: RunProgress, per_second: float) -> str:
+    if not per_second > 0:  # NaN included
+        return "time left unknown"
+    return f"{timedelta(seconds=round((run.total - run.done) / per_second))} left"
 
 
 def _last(run: RunProgress) -> str:
-    parts = [f"return {run.last_return:.1f}"]
-    if math.isfinite(run.evaluation):
-        parts.append(f"eval {run.evaluation:.1f}")
-    if math.isfinite(run.cosine):
-        parts.append(f"cos {run.cosine:.3f}")
-    return ", ".join(parts)
+    """The last results, those that there are."""
+    known = {
+        "return": f"{run.last_return:.1f}",
+        "eval": f"{run.evaluation:.1f}",
+        "cos": f"{run.cosine:.3f}",
+        "DRD": f"{run.drd:+.3f}",
+    }
+    return ", ".join(f"{name} {value}" for name, value in known.items() if "nan" not in value)
 
 
 def summary(path: Path) -> str:

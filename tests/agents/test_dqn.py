@@ -7,7 +7,8 @@ from running import tiny_config
 
 from peer_rl.agents.dqn import DQN
 from peer_rl.configs import configure
-from peer_rl.configs.agents import CriticConfig, DQNConfig
+from peer_rl.configs.agents import DQNConfig
+from peer_rl.configs.networks import CriticConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.regularizers import make

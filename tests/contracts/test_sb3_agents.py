@@ -139,7 +139,7 @@ class TestStoppedRuns:
 
         def crash(trainer: OnPolicyTrainer, *, final: bool = False) -> None:
             observe(trainer, final=final)
-            if trainer.step == 500:
+            if trainer.progress.step == 500:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:

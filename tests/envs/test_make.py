@@ -34,6 +34,17 @@ def test_an_environment_without_a_limit_gets_ours_and_a_given_one_wins():
     assert limit_of(make_env(find_task("gridworld/paper"), max_episode_steps=5)) == 5
 
 
+@pytest.mark.parametrize("name", ["gym/CartPole-v1", "gym/FrozenLake-v1", "gym/Pendulum-v1"])
+def test_box_and_discrete_spaces_are_taken_as_they_are(name):
+    env = make_env(find_task(name))
+    spec = spec_of(env)
+    observation, _ = env.reset(seed=0)
+    assert spec.encode(observation).shape == spec.observation_shape
+    action = spec.decode(spec.random_action(np.random.default_rng(0)))
+    assert env.action_space.contains(action)
+    env.step(action)
+
+
 def test_a_registered_limit_is_kept():
     assert make_env(find_task("gym/CartPole-v1")).spec.max_episode_steps == 500
 
@@ -49,6 +60,10 @@ def test_a_registered_limit_is_kept():
         ("gym/a:b:c", "cannot make task gym/a:b:c"),
         ("toy_envs:not_an_env", "must return a gymnasium.Env, but returned int"),
         ("toy_envs:dict_observations", "has a Dict observation space"),
+        ("toy_envs:multi_discrete_actions", "has a MultiDiscrete action space, but only Box and Discrete"),
+        ("toy_envs:unbounded_actions", "only Box with finite bounds and floats is supported"),
+        ("toy_envs:half_bounded_actions", "only Box with finite bounds and floats is supported"),
+        ("toy_envs:integer_actions", "only Box with finite bounds and floats is supported"),
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_sentence(name, words):

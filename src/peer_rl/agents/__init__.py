@@ -36,6 +36,8 @@ class Update:
 class Actor(Protocol):
     """Whatever can be evaluated. ``rng`` is the run's stream for the purpose at hand."""
 
+    device: torch.device
+
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
         """Actions for a batch of observations; ``first`` marks rows that begin an episode."""
         ...
@@ -44,7 +46,6 @@ class Actor(Protocol):
 class Agent(Actor, Protocol):
     """Every agent of ours."""
 
-    device: torch.device
     regularizer: Regularizer
 
     def value(self, obs: Array) -> Tensor:

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from peer_rl.agents import TD, Array, Update
+from peer_rl.agents.checks import check_vectors
 from peer_rl.configs.agents import DQNConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.errors import ConfigError
 from peer_rl.networks.critics import ActionValues
+from peer_rl.networks.optimizer import adam, minimise
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, Regularizer
 from peer_rl.replay.batch import Batch
@@ -36,11 +37,9 @@ class DQN:
         self.device = device
         self.regularizer = regularizer
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-        hidden, bias = settings.critic.hidden, settings.critic.bias_init
-        self.critic = ActionValues(spec.observation_shape[0], hidden, spec.actions, weights, bias).to(device)
+        self.critic = ActionValues(spec.observation_shape[0], spec.actions, settings.critic, weights).to(device)
         self.target = target_of(self.critic)
-        fused = device.type in ("cpu", "cuda")
-        self.optimizer = torch.optim.Adam(self.critic.parameters(), lr=settings.learning_rate, fused=fused)
+        self.optimizer = adam(self.critic.parameters(), settings.learning_rate)
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)
         self.explored = 0  # acting steps with exploration, which is what epsilon's schedule counts
 
@@ -97,10 +96,7 @@ class DQN:
         del index
         td = self.temporal_difference(batch, rng)
         regularizer = self.regularizer(td.features)
-        critic_loss = td.loss + regularizer
-        self.optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(critic_loss)
-        self.optimizer.step()
+        minimise(self.optimizer, td.loss + regularizer)
         self.update_target()
         return Update({"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q})
 
@@ -123,6 +119,5 @@ class DQN:
 
 def build(settings: DQNConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> DQN:
     """A DQN for an environment with vector observations and discrete actions."""
-    if len(spec.observation_shape) != 1:
-        raise ConfigError(f"dqn reads vectors, but observations have shape {spec.observation_shape}")
+    check_vectors("dqn", spec)
     return DQN(settings, spec, regularizer=regularizer, rng=rng, device=device)

@@ -27,6 +27,7 @@ class OnPolicyPolicy:
 
     def __init__(self, network: ActorCriticPolicy, moments: RunningMeanStd | None, clip: float) -> None:
         self.network, self.moments, self.clip = network, moments, clip
+        self.device = network.device
 
     @torch.no_grad()
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
@@ -52,7 +53,7 @@ class OnPolicyPolicy:
         if self.moments is not None:
             scaled = (obs - self.moments.mean) / np.sqrt(self.moments.var + _EPSILON)
             obs = np.clip(scaled, -self.clip, self.clip).astype(np.float32)
-        return torch.from_numpy(obs).to(self.network.device)
+        return torch.from_numpy(obs).to(self.device)
 
     def state_dict(self) -> dict[str, Any]:
         """The networks and the moments: what acting needs, not what learning would go on from."""

@@ -25,14 +25,15 @@ def main(arguments: list[str]) -> int:
     """Print the tables."""
     what = parse(ListOptions, arguments, prog="peer-rl list").what
     agents = [(name, _about(entry)) for name, entry in AGENTS.items()]
-    tasks = [(task.name, task.about) for task in TASKS.values()]
+    tasks = [(task.name, task.summary) for task in TASKS.values()]
     tasks += [("gym/ANY-ID", SUITES["gym"]), ("module:factory", SUITES["custom"])]
     tables = {"agents": agents, "tasks": tasks, "experiments": list(EXPERIMENTS.items())}
     for title, rows in tables.items():
         if what in ("all", title):
             print(f"{title}:")
+            width = max(len(name) for name, _ in rows)
             for name, about in rows:
-                print(f"  {name:<18} {about}")
+                print(f"  {name:<{width}}  {about}")
     return 0
 
 

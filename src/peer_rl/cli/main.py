@@ -15,6 +15,7 @@ COMMANDS = {
     "report": "figures and tables of run directories",
     "reproduce": "run a table or figure of the paper, then report",
     "list": "agents, tasks and experiments there are",
+    "bench": "speed on this machine, beside other libraries",
     "doctor": "what is missing on this machine, and the command that mends it",
 }
 _MODULES = {"list": "listing"}

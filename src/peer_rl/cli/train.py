@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -17,6 +18,7 @@ from peer_rl.configs.resolve import canonical, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
+from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
 Run = TypeVar("Run")
 _EXAMPLE_TASK = "gym/CartPole-v1"
@@ -37,6 +39,10 @@ class TrainOptions(Generic[Run]):
     """Only show the run directory and every setting with its origin."""
     quiet: bool = False
     """No progress bar."""
+    tensorboard: bool = False
+    """Show the logs in TensorBoard too: tensorboard --logdir RUNS."""
+    wandb: Annotated[str | None, arg(metavar="[PROJECT]")] = None
+    """Send the logs to Weights & Biases too; the project is peer-rl if none is named."""
 
 
 def main(arguments: list[str]) -> int:
@@ -47,13 +53,16 @@ def main(arguments: list[str]) -> int:
     from peer_rl.progress import TrainingBar, summary
     from peer_rl.training.api import train
 
+    mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
+    mirrors += [WandB(options.wandb)] if options.wandb else []
     entry, run = find_agent(options.run.agent), options.run
     beta = f" beta={run.beta:g}" if entry.td_target else ""
     if not entry.resumes and not options.quiet:
         _say_whether_it_starts_again(options)
+    seconds = options.checkpoint_seconds
     with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
         try:
-            path = train(run, runs=options.runs, checkpoint_seconds=options.checkpoint_seconds, show=bar.show)
+            path = train(run, runs=options.runs, checkpoint_seconds=seconds, show=bar.show, mirrors=mirrors)
         except KeyboardInterrupt:
             if entry.resumes:
                 raise
@@ -69,7 +78,7 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     asks_help = not arguments or arguments[0] in ("-h", "--help")
     if not asks_help and arguments[0].startswith("-"):
         raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
-    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], arguments[1:])
+    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], _name_project(arguments[1:]))
     entry = find_agent(agent)
     early = _read_early(rest)
     if early.task is None and not {"-h", "--help"} & set(rest):
@@ -84,6 +93,15 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
     return replace(options, run=run, frames=None), origins
+
+
+def _name_project(rest: list[str]) -> list[str]:
+    """``--wandb`` without a project, which tyro cannot express, gets the default one."""
+    for word, after in pairwise([*rest, "-"]):
+        if word == "--wandb" and after.startswith("-"):
+            place = rest.index(word) + 1
+            return [*rest[:place], PROJECT, *rest[place:]]
+    return rest
 
 
 def _read_early(rest: list[str]) -> argparse.Namespace:

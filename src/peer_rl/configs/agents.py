@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from peer_rl.configs.actor_critic import METD3Config, REDQConfig, SACConfig, TD3Config
 from peer_rl.configs.checks import check_fraction, check_positive
+from peer_rl.configs.networks import CriticConfig
 from peer_rl.configs.onpolicy import OnPolicyLearningConfig, OnPolicyProtocolConfig, PPOConfig, TRPOConfig
 from peer_rl.configs.run import LearningConfig, ProtocolConfig
 from peer_rl.errors import ConfigError, nearest
-
-
-@dataclass(frozen=True)
-class CriticConfig:
-    """The critic's network."""
-
-    hidden: tuple[int, ...] = (256, 256)
-    """Units of each hidden layer, ReLU after each; the last one is the representation phi."""
-
-    bias_init: Literal["uniform", "zero"] = "uniform"
-    """Biases at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
-
-    def __post_init__(self) -> None:
-        if not self.hidden:
-            raise ConfigError("critic.hidden must name at least one layer: its output is phi")
-        for units in self.hidden:
-            check_positive("critic.hidden", units)
 
 
 @dataclass(frozen=True)
@@ -91,6 +76,34 @@ AGENTS: dict[str, AgentEntry] = {
         actions="discrete",
         beta=5e-4,
         about="Deep Q-learning with a soft target, the paper's grid-world agent",
+    ),
+    "td3": AgentEntry(
+        settings=TD3Config,
+        build="peer_rl.agents.td3:build",
+        actions="continuous",
+        beta=5e-4,
+        about="Twin critics, delayed actor, smoothed target: the paper's backbone from state",
+    ),
+    "metd3": AgentEntry(
+        settings=METD3Config,
+        build="peer_rl.agents.metd3:build",
+        actions="continuous",
+        beta=0.0,
+        about="TD3 with one dropout mask on critic and target, the paper's baseline",
+    ),
+    "sac": AgentEntry(
+        settings=SACConfig,
+        build="peer_rl.agents.sac:build",
+        actions="continuous",
+        beta=5e-4,
+        about="Soft actor-critic with a learned temperature",
+    ),
+    "redq": AgentEntry(
+        settings=REDQConfig,
+        build="peer_rl.agents.redq:build",
+        actions="continuous",
+        beta=5e-4,
+        about="SAC with ten critics and twenty updates a step",
     ),
     "ppo": AgentEntry(
         settings=PPOConfig,

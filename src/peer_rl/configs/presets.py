@@ -20,6 +20,13 @@ Layer = dict[str, Value]
 _GRID = "PEER appendix, grid-world table"
 _OURS = "ours"
 
+_TABLE = "PEER appendix, PyBullet and MuJoCo table"
+_PROTOCOL = "PEER appendix, PyBullet section"
+_TD3_CODE = "the TD3 authors' code; the paper prints 0.2, its code has 0.1"
+_PYTORCH_SAC = "pytorch_sac, the paper's SAC on PyBullet"
+_SB3 = "Stable-Baselines3, the paper's SAC on MuJoCo"
+_REDQ = "the REDQ authors' code"
+
 _DQN_GENERAL: Layer = {
     "steps": Value(20_000, _OURS + ": docs/agents/dqn.md has the curve on CartPole"),
     "learning.n_step": Value(3, _OURS + ": values travel faster along long episodes"),
@@ -29,7 +36,75 @@ _DQN_GENERAL: Layer = {
 }
 
 _ON_POLICY_GENERAL: Layer = {"steps": Value(100_000, _OURS)}
-_ON_POLICY_PAPER: Layer = {"steps": Value(1_000_000, "PEER appendix, PyBullet section")}
+_ON_POLICY_PAPER: Layer = {"steps": Value(1_000_000, _PROTOCOL)}
+
+_CONTINUOUS: Layer = {
+    "steps": Value(1_000_000, _PROTOCOL),
+    "learning.gamma": Value(0.99, _TABLE),
+    "learning.buffer_size": Value(1_000_000, _TABLE),
+    "learning.batch_size": Value(256, _TABLE),
+    "learning.start_steps": Value(25_000, _TABLE),
+    "protocol.eval_every": Value(5_000, _PROTOCOL),
+    "protocol.eval_episodes": Value(10, _PROTOCOL),
+    "protocol.diagnose_every": Value(2_500, _OURS + ": figure 1 does not say how often"),
+    "settings.actor_learning_rate": Value(3e-4, _TABLE),
+    "settings.critic_learning_rate": Value(3e-4, _TABLE),
+    "settings.tau": Value(0.005, _TABLE),
+    "settings.actor.hidden": Value((256, 256), _TABLE),
+    "settings.critic.hidden": Value((256, 256), _TABLE),
+}
+
+_TD3: Layer = _CONTINUOUS | {
+    "settings.policy_every": Value(2, _TABLE),
+    "settings.exploration_noise": Value(0.1, _TD3_CODE),
+    "settings.smoothing_noise": Value(0.2, _TABLE),
+    "settings.smoothing_clip": Value(0.5, _TABLE),
+}
+
+_METD3: Layer = _TD3 | {"settings.dropout": Value(0.1, "PEER appendix, PyBullet section")}
+
+_SAC_PYBULLET: Layer = _CONTINUOUS | {
+    "settings.temperature_learning_rate": Value(1e-4, _TABLE),
+    "settings.initial_temperature": Value(0.1, _PYTORCH_SAC),
+    "settings.target_every": Value(2, _TABLE),
+    "settings.log_std_low": Value(-5.0, _PYTORCH_SAC),
+    "settings.log_std_high": Value(2.0, _PYTORCH_SAC),
+    "settings.log_std_by": Value("tanh", _PYTORCH_SAC),
+    "settings.actor.weight_init": Value("orthogonal", _PYTORCH_SAC),
+    "settings.actor.bias_init": Value("zero", _PYTORCH_SAC),
+    "settings.critic.weight_init": Value("orthogonal", _PYTORCH_SAC),
+    "settings.critic.bias_init": Value("zero", _PYTORCH_SAC),
+}
+
+_SAC_MUJOCO: Layer = _CONTINUOUS | {
+    "settings.temperature_learning_rate": Value(1e-4, _TABLE),
+    "settings.initial_temperature": Value(1.0, _SB3),
+    "settings.target_every": Value(2, _TABLE),
+    "settings.log_std_low": Value(-20.0, _SB3),
+    "settings.log_std_high": Value(2.0, _SB3),
+    "settings.log_std_by": Value("clip", _SB3),
+}
+
+_REDQ_LAYER: Layer = _CONTINUOUS | {
+    "learning.start_steps": Value(5_000, _REDQ),
+    "learning.updates": Value(20, _REDQ),
+    "settings.policy_every": Value(20, _REDQ),
+    "settings.heads": Value(10, _REDQ),
+    "settings.target_heads": Value(2, _REDQ),
+    "settings.actor.weight_init": Value("xavier", _REDQ),
+    "settings.actor.bias_init": Value("zero", _REDQ),
+    "settings.critic.weight_init": Value("xavier", _REDQ),
+    "settings.critic.bias_init": Value("zero", _REDQ),
+}
+
+
+def _elsewhere(layer: Layer) -> Layer:
+    """The paper's settings for any other environment, with a budget and a random phase for a first look."""
+    return layer | {
+        "steps": Value(100_000, _OURS + ": a first look at an environment of your own"),
+        "learning.start_steps": Value(5_000, _OURS + ": 25,000 is for the paper's million steps"),
+    }
+
 
 SUITES: dict[tuple[str, str], Layer] = {
     ("dqn", "gridworld"): {
@@ -50,12 +125,47 @@ SUITES: dict[tuple[str, str], Layer] = {
     },
     ("dqn", "gym"): _DQN_GENERAL,
     ("dqn", "custom"): _DQN_GENERAL,
+    ("td3", "pybullet"): _TD3,
+    ("td3", "mujoco"): _TD3,
+    ("td3", "gym"): _elsewhere(_TD3),
+    ("td3", "custom"): _elsewhere(_TD3),
+    ("metd3", "pybullet"): _METD3,
+    ("metd3", "mujoco"): _METD3,
+    ("metd3", "gym"): _elsewhere(_METD3),
+    ("metd3", "custom"): _elsewhere(_METD3),
+    ("sac", "pybullet"): _SAC_PYBULLET,
+    ("sac", "mujoco"): _SAC_MUJOCO,
+    ("sac", "gym"): _elsewhere(_SAC_MUJOCO),
+    ("sac", "custom"): _elsewhere(_SAC_MUJOCO),
+    ("redq", "pybullet"): _REDQ_LAYER,
+    ("redq", "mujoco"): _REDQ_LAYER,
+    ("redq", "gym"): _elsewhere(_REDQ_LAYER),
+    ("redq", "custom"): _elsewhere(_REDQ_LAYER),
     **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
 """By agent and suite."""
 
-TASKS: dict[tuple[str, str], Layer] = {}
+_MBPO = "MBPO's table, which the REDQ authors use"
+
+TASKS: dict[tuple[str, str], Layer] = {
+    ("redq", "mujoco/hopper"): {
+        "steps": Value(125_000, _REDQ),
+        "settings.target_entropy": Value(-1.0, _MBPO),
+    },
+    ("redq", "mujoco/walker2d"): {
+        "steps": Value(300_000, _REDQ),
+        "settings.target_entropy": Value(-3.0, _MBPO),
+    },
+    ("redq", "mujoco/half-cheetah"): {
+        "steps": Value(400_000, _REDQ),
+        "settings.target_entropy": Value(-3.0, _MBPO),
+    },
+    ("redq", "mujoco/ant"): {
+        "steps": Value(300_000, _REDQ),
+        "settings.target_entropy": Value(-4.0, _MBPO),
+    },
+}
 """By agent and task."""
 
 PRESETS: dict[tuple[str, str], Layer] = {}
@@ -67,9 +177,18 @@ PROFILES: dict[tuple[str, str], Layer] = {
         "episodes": Value(40, _OURS),
         "learning.start_steps": Value(300, _OURS),
     },
+    ("pybullet", "small"): {"steps": Value(120_000, _OURS), "learning.start_steps": Value(10_000, _OURS)},
+    ("pybullet", "smoke"): {
+        "steps": Value(3_000, _OURS),
+        "learning.start_steps": Value(1_000, _OURS),
+        "protocol.eval_every": Value(1_500, _OURS),
+        "protocol.eval_episodes": Value(3, _OURS),
+        "protocol.diagnose_every": Value(500, _OURS),
+    },
     ("gym", "small"): {"steps": Value(20_000, _OURS)},
     ("gym", "smoke"): {"steps": Value(3_000, _OURS), "protocol.eval_every": Value(1_000, _OURS)},
     ("custom", "small"): {"steps": Value(20_000, _OURS)},
     ("custom", "smoke"): {"steps": Value(3_000, _OURS), "protocol.eval_every": Value(1_000, _OURS)},
 }
+PROFILES |= {("mujoco", profile): PROFILES["pybullet", profile] for profile in ("small", "smoke")}
 """By suite and profile."""

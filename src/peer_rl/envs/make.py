@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
+from peer_rl.envs.headless import choose_backend
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import Task
 from peer_rl.errors import ConfigError
@@ -19,9 +20,9 @@ TIME_LIMIT = 10_000
 """Agent steps of an episode where neither the environment nor the user sets a limit."""
 
 
-def make_env(task: Task, *, max_episode_steps: int | None = None) -> Env:
+def make_env(task: Task, *, max_episode_steps: int | None = None, render_mode: str | None = None) -> Env:
     """The task's environment. Seed it with ``reset(seed=...)`` at every episode."""
-    env = _factory(task) if task.suite == "custom" else _registered(task, max_episode_steps)
+    env = _factory(task, render_mode) if task.suite == "custom" else _registered(task, max_episode_steps, render_mode)
     limited = env.spec is not None and env.spec.max_episode_steps is not None
     if max_episode_steps is not None and task.suite == "custom":
         env = gym.wrappers.TimeLimit(env, max_episode_steps)
@@ -31,11 +32,18 @@ def make_env(task: Task, *, max_episode_steps: int | None = None) -> Env:
     return env
 
 
-def _registered(task: Task, max_episode_steps: int | None) -> Env:
+def _registered(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
+    engine = engine_of(task)
+    check_installed(task, engine)
+    if engine == "mujoco" and render_mode:
+        choose_backend()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
-            return gym.make(task.make, max_episode_steps=max_episode_steps, disable_env_checker=True)
+        with quiet(engine):
+            env = gym.make(
+                task.make, max_episode_steps=max_episode_steps, render_mode=render_mode, disable_env_checker=True
+            )
+            settle(env, engine)
+            return env
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
     except Exception as error:
@@ -46,10 +54,10 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _factory(task: Task) -> Env:
+def _factory(task: Task, render_mode: str | None) -> Env:
     factory = load_object(task.make)
     try:
-        env = factory()
+        env = factory(render_mode=render_mode) if render_mode else factory()
     except Exception as error:
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
     if not isinstance(env, gym.Env):

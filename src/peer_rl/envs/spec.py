@@ -45,7 +45,8 @@ class EnvSpec:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnvSpec:
         """The inverse of ``as_json``."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
+        fields: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
+        return cls(**fields)
 
     @property
     def action_size(self) -> int:
@@ -79,7 +80,7 @@ class EnvSpec:
 
     @cached_property
     def _action_range(self) -> tuple[Array, Array]:
-        low, high = np.float32(self.action_low), np.float32(self.action_high)
+        low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
         return (high + low) / 2, (high - low) / 2
 
     def random_action(self, rng: np.random.Generator) -> Any:

@@ -15,7 +15,7 @@ class Task:
     name: str
     """SUITE/NAME, or module:factory."""
     suite: str
-    """gridworld, gym or custom."""
+    """gridworld, pybullet, mujoco, gym or custom."""
     make: str
     """A Gymnasium id (module:id imports the module first), or module:factory for a custom task."""
     about: str = ""
@@ -24,6 +24,21 @@ class Task:
     """Environment frames in one agent step."""
     probe: str = ""
     """module:function that measures the agent on states of the task's own choosing, for the diagnostics."""
+    extra: str = ""
+    """Our pip extra that brings the simulator."""
+    dimensions: tuple[int, int] | None = None
+    """Length of the observation vector and of the action vector."""
+    paper_dimensions: tuple[int, int] | None = None
+    """The same in the paper's appendix."""
+    note: str = ""
+    """Where the environment differs from the paper's."""
+
+    @property
+    def summary(self) -> str:
+        """``about``, dimensions and note in one line."""
+        seen, acted = self.dimensions or (0, 0)
+        sizes = f"{seen} observations, {acted} action{'s' * (acted > 1)}" if self.dimensions else ""
+        return "; ".join(part for part in (self.about, sizes, self.note) if part)
 
     @property
     def slug(self) -> str:
@@ -31,22 +46,94 @@ class Task:
         return re.sub(r"[^A-Za-z0-9_.-]", "-", self.name)
 
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in [
-        Task(
-            name="gridworld/paper",
-            suite="gridworld",
-            make="peer_rl.envs.gridworld:peer-rl/GridWorld-v0",
-            about="The paper's toy example: 4x5 cells, reward 10 in the far corner (figure 3)",
-            probe="peer_rl.envs.gridworld:probe",
-        ),
-    ]
-}
+def _pybullet(name: str, gym_id: str, size: int, actions: int, about: str) -> Task:
+    return Task(
+        name=f"pybullet/{name}",
+        suite="pybullet",
+        make=f"pybullet_envs_gymnasium:{gym_id}BulletEnv-v0",
+        about=about,
+        extra="pybullet",
+        dimensions=(size, actions),
+        paper_dimensions=(size, actions),
+    )
+
+
+def _mujoco(name: str, gym_id: str, size: int, actions: int, about: str, *, paper: int = 0, note: str = "") -> Task:
+    return Task(
+        name=f"mujoco/{name}",
+        suite="mujoco",
+        make=f"{gym_id}-v5",
+        about=about,
+        extra="mujoco",
+        dimensions=(size, actions),
+        paper_dimensions=(paper or size, actions),
+        note=note,
+    )
+
+
+_GRIDWORLD = Task(
+    name="gridworld/paper",
+    suite="gridworld",
+    make="peer_rl.envs.gridworld:peer-rl/GridWorld-v0",
+    about="The paper's toy example: 4x5 cells, reward 10 in the far corner (figure 3)",
+    probe="peer_rl.envs.gridworld:probe",
+)
+
+# PEER's appendix, the table of the Bullet suite, in its order
+_PYBULLET = (
+    _pybullet("inverted-pendulum", "InvertedPendulum", 5, 1, "A cart keeps a pole upright"),
+    _pybullet("inverted-double-pendulum", "InvertedDoublePendulum", 9, 1, "A cart keeps two linked poles upright"),
+    _pybullet("inverted-pendulum-swingup", "InvertedPendulumSwingup", 5, 1, "A cart swings a pole up"),
+    _pybullet("reacher", "Reacher", 9, 2, "An arm of two joints reaches for a target"),
+    _pybullet("walker2d", "Walker2D", 22, 6, "Two legs walk in a plane"),
+    _pybullet("half-cheetah", "HalfCheetah", 26, 6, "A cheetah in a plane runs"),
+    _pybullet("ant", "Ant", 28, 8, "Four legs run"),
+    _pybullet("hopper", "Hopper", 15, 3, "One leg hops"),
+)
+
+# PEER's appendix, the table of the MuJoCo suite, in its order; v5 leaves out what is always 0
+_MUJOCO = (
+    _mujoco(
+        "reacher",
+        "Reacher",
+        10,
+        2,
+        "An arm of two joints reaches for a target",
+        paper=11,
+        note="the paper's has 11: v5 leaves out the fingertip's height, always 0",
+    ),
+    _mujoco("walker2d", "Walker2d", 17, 6, "Two legs walk in a plane"),
+    _mujoco("half-cheetah", "HalfCheetah", 17, 6, "A cheetah in a plane runs"),
+    _mujoco("swimmer", "Swimmer", 8, 2, "Three links swim"),
+    _mujoco(
+        "ant",
+        "Ant",
+        105,
+        8,
+        "Four legs run",
+        paper=111,
+        note="the paper's has 111: v5 leaves out the 6 contact forces of the ground, always 0",
+    ),
+    _mujoco("hopper", "Hopper", 11, 3, "One leg hops"),
+    _mujoco("inverted-pendulum", "InvertedPendulum", 4, 1, "A cart keeps a pole upright"),
+    _mujoco(
+        "inverted-double-pendulum",
+        "InvertedDoublePendulum",
+        9,
+        1,
+        "A cart keeps two linked poles upright",
+        paper=11,
+        note="the paper's has 11: v5 leaves out the constraint forces of the 2 hinges, always 0",
+    ),
+)
+
+TASKS: dict[str, Task] = {task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO)}
 """Tasks with settings of their own; gym/ANY-ID and module:factory need no row."""
 
 SUITES = {
     "gridworld": "the paper's grid world",
+    "pybullet": "continuous control on PyBullet: pip install 'peer-rl[pybullet]'",
+    "mujoco": "continuous control on MuJoCo, Gymnasium's v5: pip install 'peer-rl[mujoco]'",
     "gym": "any environment registered with Gymnasium: gym/CartPole-v1",
     "custom": "your own environment: module:factory",
 }
@@ -60,4 +147,13 @@ def find_task(name: str) -> Task:
         return Task(name=name, suite="gym", make=name.removeprefix("gym/"))
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
         return Task(name=name, suite="custom", make=name)
-    raise ConfigError(f"unknown task {name!r}{nearest(name, TASKS) or '; see: peer-rl list tasks'}")
+    raise ConfigError(f"unknown task {name!r}{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """The nearest task; in a suite that exists, one of its own, or else all of them."""
+    suite, _, rest = name.partition("/")
+    own = [task.removeprefix(f"{suite}/") for task in TASKS if task.startswith(f"{suite}/")]
+    if own and not nearest(rest.lower(), own):
+        return f"; {suite} has: {', '.join(own)}"
+    return nearest(name.lower(), TASKS) or "; see: peer-rl list tasks"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from peer_rl.networks.mlp import BiasInit, linear, mlp
+from peer_rl.configs.networks import CriticConfig
+from peer_rl.networks.mlp import linear, mlp
 
 
 class CriticOutput(NamedTuple):
@@ -27,14 +29,73 @@ class CriticOutput(NamedTuple):
 class ActionValues(nn.Module):
     """Q(s, .) from a vector observation: one output per action, so phi depends on the state alone."""
 
-    def __init__(
-        self, inputs: int, hidden: Sequence[int], actions: int, rng: torch.Generator, bias: BiasInit = "uniform"
-    ) -> None:
+    def __init__(self, inputs: int, actions: int, shape: CriticConfig, rng: torch.Generator) -> None:
         super().__init__()
-        self.trunk = mlp(inputs, hidden, rng, bias)
-        self.head = linear(hidden[-1], actions, rng, bias)
+        self.trunk = mlp(inputs, shape, rng)
+        self.head = linear(shape.hidden[-1], actions, shape, rng)
 
     def forward(self, obs: Tensor) -> CriticOutput:
         """Values of every action."""
         phi = self.trunk(obs)  # (B, D)
         return CriticOutput(q=self.head(phi), phi=phi)  # (B, actions)
+
+
+Heads = Tensor | slice | None
+"""Which heads of an ensemble: indices, a slice, or all of them."""
+
+
+def _pick(parameter: Tensor, heads: Heads) -> Tensor:
+    return parameter if heads is None else parameter[heads]  # a slice of all heads would cost a copy of its gradient
+
+
+class EnsembleLinear(nn.Module):
+    """N linear layers in one batched product: (N, B, inputs) -> (N, B, outputs)."""
+
+    def __init__(self, heads: int, inputs: int, outputs: int, shape: CriticConfig, rng: torch.Generator) -> None:
+        super().__init__()
+        layers = [linear(inputs, outputs, shape, rng) for _ in range(heads)]
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in layers]))  # (N, outputs, inputs)
+        self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers]).unsqueeze(1))  # (N, 1, outputs)
+
+    def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
+        """The chosen heads' outputs."""
+        return torch.baddbmm(_pick(self.bias, heads), x, _pick(self.weight, heads).mT)
+
+
+class EnsembleNorm(nn.Module):
+    """A LayerNorm for each of N heads."""
+
+    def __init__(self, heads: int, units: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(heads, 1, units))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, units))
+
+    def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
+        """Each head's features, normalised."""
+        return F.layer_norm(x, x.shape[-1:]) * _pick(self.weight, heads) + _pick(self.bias, heads)
+
+
+class EnsembleCritic(nn.Module):
+    """N independent Q(s, a) side by side; twin critics are an ensemble of two."""
+
+    def __init__(self, heads: int, inputs: int, shape: CriticConfig, rng: torch.Generator) -> None:
+        super().__init__()
+        sizes = [inputs, *shape.hidden]
+        self.layers = nn.ModuleList(
+            EnsembleLinear(heads, before, after, shape, rng) for before, after in pairwise(sizes)
+        )
+        self.norms = nn.ModuleList(EnsembleNorm(heads, units) for units in shape.hidden) if shape.layer_norm else None
+        self.head = EnsembleLinear(heads, shape.hidden[-1], 1, shape, rng)
+
+    def forward(self, obs: Tensor, action: Tensor, *, heads: Heads = None, mask: Tensor | None = None) -> CriticOutput:
+        """Values of the chosen heads; ``mask`` (N, B, D) multiplies the last hidden layer before its ReLU."""
+        x = torch.cat([obs, action], -1)  # (B, inputs)
+        phi = x.expand(len(_pick(self.head.bias, heads)), *x.shape)  # (N, B, inputs)
+        for index, layer in enumerate(self.layers):
+            phi = layer(phi, heads)  # (N, B, units)
+            if self.norms is not None:
+                phi = self.norms[index](phi, heads)
+            if mask is not None and index == len(self.layers) - 1:
+                phi = phi * mask
+            phi = F.relu(phi, inplace=True)
+        return CriticOutput(q=self.head(phi, heads).squeeze(-1), phi=phi)  # (N, B)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
-
 import torch
 from torch import nn
 
-BiasInit = Literal["uniform", "zero"]
+from peer_rl.configs.networks import ActorConfig, CriticConfig
+
+Shape = ActorConfig | CriticConfig
+"""Hidden layers and initial weights."""
 
 
-def linear(inputs: int, outputs: int, rng: torch.Generator, bias: BiasInit = "uniform") -> nn.Linear:
-    """A linear layer with PyTorch's default initialisation, U(-1/sqrt(inputs), 1/sqrt(inputs)), or with zero biases."""
+def linear(inputs: int, outputs: int, shape: Shape, rng: torch.Generator) -> nn.Linear:
+    """A linear layer, initialised as ``shape`` says."""
     layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")  # draws nothing from the global generator
     bound = inputs**-0.5
-    nn.init.uniform_(layer.weight, -bound, bound, generator=rng)
-    if bias == "zero":
+    if shape.weight_init == "orthogonal":
+        nn.init.orthogonal_(layer.weight, generator=rng)
+    elif shape.weight_init == "xavier":
+        nn.init.xavier_uniform_(layer.weight, generator=rng)
+    else:
+        nn.init.uniform_(layer.weight, -bound, bound, generator=rng)
+    if shape.bias_init == "zero":
         nn.init.zeros_(layer.bias)
     else:
         nn.init.uniform_(layer.bias, -bound, bound, generator=rng)
     return layer
 
 
-def mlp(inputs: int, hidden: Sequence[int], rng: torch.Generator, bias: BiasInit = "uniform") -> nn.Sequential:
-    """Linear layers, each followed by a ReLU."""
+def mlp(inputs: int, shape: Shape, rng: torch.Generator) -> nn.Sequential:
+    """The hidden layers, each followed by a ReLU; a critic's with a LayerNorm before it if asked."""
     layers: list[nn.Module] = []
-    for units in hidden:
-        layers += [linear(inputs, units, rng, bias), nn.ReLU()]
+    for units in shape.hidden:
+        norm = [nn.LayerNorm(units)] if isinstance(shape, CriticConfig) and shape.layer_norm else []
+        layers += [linear(inputs, units, shape, rng), *norm, nn.ReLU()]
         inputs = units
     return nn.Sequential(*layers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,8 +23,10 @@ from peer_rl.plugins import load_object
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
 from peer_rl.training.loop import build_agent
+from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.mirrors import Mirror
+from peer_rl.training.observers import Progress
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
-from peer_rl.training.runner import Progress
 from peer_rl.training.seeding import Stream, episode_seed
 
 
@@ -53,19 +55,22 @@ def train(
     runs: Path | str = "runs",
     checkpoint_seconds: float = 60.0,
     show: Callable[[Progress], None] = lambda progress: None,
+    mirrors: Sequence[Mirror] = (),
 ) -> Path:
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
     check_packages(config.agent)
     entry = find_agent(config.agent)
     config = replace(config, device=resolve_device(config.device))
     path = run_path(config, Path(runs))
+    keep_freed_memory()
     memory = "--buffer-size" if entry.resumes else "--batch-steps"
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
         run = RunDirectory(path, config)
         # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
-        trainer = load_object(entry.runner)(config, run, checkpoint_seconds=checkpoint_seconds, show=show)
+        options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors}
+        trainer = load_object(entry.runner)(config, run, **options)
         with run, trainer:
             trainer.train()
     except OSError as error:

@@ -151,7 +151,9 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 def _read_sums(folder: Path) -> dict[str, str]:
     try:
-        lines = (folder / _SUMS).read_text().splitlines()
+        *lines, end = (folder / _SUMS).read_text().split("\n")  # splitlines() would take a damaged newline for one
+        if end:
+            raise ValueError("the last line has no end")
         return {name: digest for digest, name in (line.split("  ") for line in lines)}
     except (OSError, ValueError) as error:
         raise _damaged(folder, f"{_SUMS} cannot be read") from error

@@ -9,38 +9,41 @@ from torch import Tensor
 
 
 class Window:
-    """Means over the updates since the last readout. An unfinished window is part of every checkpoint."""
+    """Means over the updates since the last readout; a delayed actor's metrics over the updates that gave them.
+
+    An unfinished window is part of every checkpoint.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._count = 0
+        self._counts: dict[str, int] = {}
 
     def add(self, metrics: dict[str, Tensor]) -> None:
         """Add one update's metrics; no value leaves the device."""
-        if self._count == 0:
-            self._sums = {name: value.clone() for name, value in metrics.items()}
-        else:
-            for name, value in metrics.items():
+        for name, value in metrics.items():
+            if name in self._sums:
                 self._sums[name] += value
-        self._count += 1
+            else:
+                self._sums[name] = value.clone()
+            self._counts[name] = self._counts.get(name, 0) + 1
 
     def means(self) -> dict[str, float]:
         """Means so far by sorted name, in one readout."""
-        if self._count == 0:
+        if not self._sums:
             return {}
         names = sorted(self._sums)
-        values = (torch.stack([self._sums[name] for name in names]) / self._count).tolist()
-        return dict(zip(names, values, strict=True))
+        sums = torch.stack([self._sums[name] for name in names]).tolist()
+        return {name: total / self._counts[name] for name, total in zip(names, sums, strict=True)}
 
     def clear(self) -> None:
         """Begin the next window."""
-        self._sums, self._count = {}, 0
+        self._sums, self._counts = {}, {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Sums and count."""
-        return {"sums": dict(self._sums), "count": self._count}
+        """Sums and counts."""
+        return {"sums": dict(self._sums), "counts": dict(self._counts)}
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
         """The inverse of ``state_dict``."""
         self._sums = {name: value.to(device) for name, value in state["sums"].items()}
-        self._count = state["count"]
+        self._counts = dict(state["counts"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -27,21 +27,23 @@ from peer_rl.agents.onpolicy import OnPolicyPolicy, check_spec, network_options,
 from peer_rl.configs.onpolicy import OnPolicySettings, PPOConfig
 from peer_rl.configs.resolve import check_beta
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import Env
+from peer_rl.envs.make import Env, make_env, spec_of
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
-from peer_rl.training.rundir import LOGS, RunDirectory
-from peer_rl.training.runner import Progress, Runner, due
+from peer_rl.training.mirrors import Mirror
+from peer_rl.training.observers import Progress, Recorder
+from peer_rl.training.rundir import RunDirectory
 from peer_rl.training.seeding import episode_seed, untouched_generators
 from peer_rl.training.trees import all_finite
 
+_COUNTERS = ("step", "episode", "updates")
 _MAY_BE_NAN = "explained_variance"  # undefined where all returns of a batch are the same
 
 
-class OnPolicyTrainer(Runner):
+class OnPolicyTrainer:
     """One run of ``ppo`` or ``trpo``, from the beginning to the end."""
 
-    agent: OnPolicyPolicy
     model: OnPolicyAlgorithm
 
     def __init__(
@@ -51,57 +53,77 @@ class OnPolicyTrainer(Runner):
         *,
         checkpoint_seconds: float = 60.0,
         show: Callable[[Progress], None] = lambda progress: None,
+        mirrors: Sequence[Mirror] = (),
     ) -> None:
         del checkpoint_seconds  # the one checkpoint is the final policy
         check_beta(config)
-        super().__init__(config, run, show)
-        check_spec(config.agent, self.spec)
+        self.config, self.run = config, run
         self.settings: OnPolicySettings = config.settings
-        self.updates = 0
+        task = find_task(config.task)
+        self.env = make_env(task, max_episode_steps=config.max_episode_steps)
+        self.spec = spec_of(self.env)
+        check_spec(config.agent, self.spec)
+        unit = "episodes" if config.episodes else "steps"
+        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
+        self.recorder = Recorder(config, run, self.progress, spec=self.spec, show=show, mirrors=mirrors)
+
+    def __enter__(self) -> OnPolicyTrainer:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.env.close()
+        self.recorder.close(failed=problem[0] is not None)
 
     def train(self) -> None:
         """Train until the budget is used up; a run that is finished already is left as it is."""
         checkpoint = self.run.open()
         if checkpoint is not None:
             if self.run.state() != "finished":  # killed between the checkpoint and the last status
-                self.step, self.episode = (checkpoint.components["loop"][name] for name in ("step", "episode"))
-                self._count()
-                self._write_status("finished")
+                for name in _COUNTERS:
+                    setattr(self.progress, name, checkpoint.components["loop"][name])
+                self.recorder.write_status("finished")
             return
         self.run.write_manifest(self.spec.as_json(), again=True)
+        self.recorder.begin()
         with untouched_generators():
             self._learn()
         self._observe(final=True)
         self.save()
-        self._tell(final=True)
+        self.recorder.tell(final=True)
 
     def _learn(self) -> None:
-        view = AgentView(self.env, self.spec, self.config.seed, self._stop)
+        view = AgentView(self.env, self.spec, self.config.seed, self._stopped)
         normalised = normalise(view, self.settings, self.config.learning.gamma)
         self.model = make_model(self.config, normalised)
         self.model.set_logger(Logger(folder=None, output_formats=[]))
         moments: Any = normalised.obs_rms if self.settings.observation_clip else None
         self.agent = OnPolicyPolicy(self.model.policy, moments, self.settings.observation_clip)
+        self.recorder.agent = self.agent
         try:
             self.model.learn(self.config.steps or sys.maxsize, callback=_Watch(self), log_interval=sys.maxsize)
         except ValueError as error:
             if not str(error).startswith("Expected parameter"):  # what torch says of a mean or deviation gone bad
                 raise
             what = "the policy is no distribution any more; a smaller --learning-rate may help"
-            raise self._stop(what) from error
+            raise self._stopped(what) from error
         self.learned()
+
+    def _stopped(self, what: str) -> RunError:
+        return self.run.stopped(self.progress.step, what)
+
+    def _finished(self) -> bool:
+        return self.progress.done >= self.progress.total
 
     # -- called while Stable-Baselines3 learns ---------------------------------------------------------------------
 
     def played(self, episode: dict[str, Any] | None) -> bool:
         """After each step; ``episode`` is set at the last one of an episode. Whether to go on."""
-        self.step = self.model.num_timesteps
+        self.progress.step = self.model.num_timesteps
         if episode is not None:
-            self.episode += 1
-            self.progress.last_return = episode["r"]
-            self._write("metrics", {"return": episode["r"], "length": episode["l"]})
-        batch_is_full = self.step % self.settings.batch_steps == 0
-        if self.finished():
+            self.progress.episode += 1
+            self.recorder.episode(episode["r"], episode["l"])
+        batch_is_full = self.progress.step % self.settings.batch_steps == 0
+        if self._finished():
             return batch_is_full and self.config.steps is not None  # learn() ends by itself, after the last update
         if not batch_is_full:
             self._observe()  # else after the update, in learned()
@@ -111,31 +133,31 @@ class OnPolicyTrainer(Runner):
         """After each round of learning: what Stable-Baselines3 has to say of it, and what is due."""
         logged = {name.removeprefix("train/"): value for name, value in self.model.logger.name_to_value.items()}
         updates = int(logged.pop("n_updates", 0))
-        if updates == self.updates:
+        if updates == self.progress.updates:
             return
-        self.updates = updates
+        self.progress.updates = updates
         row = {name: float(logged[name]) for name in sorted(logged)}
         for name, value in row.items():
             if not math.isfinite(value) and name != _MAY_BE_NAN:
-                raise self._stop(f"{name} became {value}")
-        self._write("metrics", {"updates": updates, **row})
-        if not self.finished():
+                raise self._stopped(f"{name} became {value}")
+        self.recorder.write("metrics", {"updates": updates, **row})
+        if not self._finished():
             self._observe()
 
     def _observe(self, *, final: bool = False) -> None:
-        if due(self.step, self.config.protocol.eval_every, final) and self.evaluated_at != self.step:
+        if self.recorder.evaluation_due(final=final):
             with untouched_generators():
-                self._evaluate()
-        self._tell()
+                self.recorder.evaluate()
+        self.recorder.tell()
 
     def save(self) -> None:
         """Publish the final policy."""
         agent = self.agent.state_dict()
         if not all_finite(agent):
-            raise self._stop("a weight became NaN or infinite")
-        loop = {"step": self.step, "episode": self.episode, "updates": self.updates}
-        lengths = {name: self.run.logs[name].commit() for name in LOGS}
-        self.run.checkpoints.save(self.step, {"agent": agent, "loop": loop, "replay": {}}, None, lengths)
+            raise self._stopped("a weight became NaN or infinite")
+        loop = {name: getattr(self.progress, name) for name in _COUNTERS}
+        components = {"agent": agent, "loop": loop, "replay": {}}
+        self.run.checkpoints.save(self.progress.step, components, None, self.recorder.commit())
 
 
 class _Watch(BaseCallback):

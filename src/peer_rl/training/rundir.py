@@ -162,6 +162,12 @@ class RunDirectory:
         content = json.dumps({"state": state, **counters})
         replace_file(self.path / "status.json", content.encode(), durable=state != "running")
 
+    def stopped(self, step: int, what: str) -> RunError:
+        """The error that ends a run which cannot go on: where it stands, why, and what is kept."""
+        steps = self.checkpoints.steps()
+        kept = f"the last good checkpoint, at step {steps[-1]}, is kept" if steps else "there is no checkpoint yet"
+        return RunError(f"stopped at step {step}: {what}; {kept} in {self.path}")
+
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,42 @@
+"""REDQ (Chen et al. 2021): SAC with N critics, targets from M of them, and many updates per step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from peer_rl.agents.checks import check_vectors
+from peer_rl.agents.sac import SAC
+from peer_rl.configs.actor_critic import REDQConfig
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.regularizers import Regularizer
+from peer_rl.training.seeding import Stream
+
+
+def average(q: Tensor) -> Tensor:
+    """The actor climbs the mean of all critics; (N, B) -> (B,)."""
+    return q.mean(0)
+
+
+def build(settings: REDQConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> SAC:
+    """SAC whose N heads all learn y = R + discount * (min over M drawn target heads - alpha log pi).
+
+    The draw is one per update. A regularizer pairs all N heads with their targets, so it needs N target passes
+    where the plain agent needs M.
+    """
+    check_vectors("redq", spec)
+
+    def draw_heads(rng: Stream) -> Tensor:
+        chosen = rng.numpy.choice(settings.heads, settings.target_heads, replace=False)
+        return torch.from_numpy(chosen).to(device)
+
+    return SAC(
+        settings,
+        spec,
+        regularizer=regularizer,
+        rng=rng,
+        device=device,
+        heads=settings.heads,
+        draw_heads=draw_heads,
+        actor_value=average,
+    )

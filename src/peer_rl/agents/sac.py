@@ -1,0 +1,177 @@
+"""SAC (Haarnoja et al. 2018) with a learned temperature; REDQ is SAC with more critics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peer_rl.agents import TD, Array, Update
+from peer_rl.agents.checks import check_vectors
+from peer_rl.configs.actor_critic import SACConfig
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.networks.actors import GaussianActor
+from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads
+from peer_rl.networks.optimizer import adam, minimise
+from peer_rl.networks.target import SoftUpdate, frozen, target_of
+from peer_rl.regularizers import Features, NoRegularizer, Regularizer
+from peer_rl.replay.batch import Batch
+from peer_rl.training.seeding import Stream
+
+
+def lowest(q: Tensor) -> Tensor:
+    """The actor climbs the lower of both critics; (N, B) -> (B,)."""
+    return q.amin(0)
+
+
+class SAC:
+    """Actions are in [-1, 1]; twin critics are one ensemble of two."""
+
+    def __init__(
+        self,
+        settings: SACConfig,
+        spec: EnvSpec,
+        *,
+        regularizer: Regularizer,
+        rng: Stream,
+        device: torch.device,
+        heads: int = 2,
+        draw_heads: Callable[[Stream], Tensor] | None = None,
+        actor_value: Callable[[Tensor], Tensor] = lowest,
+    ) -> None:
+        self.settings, self.regularizer, self.device = settings, regularizer, device
+        self.draw_heads, self.actor_value = draw_heads, actor_value
+        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        seen, acted = spec.observation_shape[0], spec.action_size
+        log_std = (settings.log_std_low, settings.log_std_high)
+        self.actor = GaussianActor(
+            seen, acted, settings.actor, weights, log_std=log_std, log_std_by=settings.log_std_by
+        ).to(device)
+        self.critic = EnsembleCritic(heads, seen + acted, settings.critic, weights).to(device)
+        self.target_critic = target_of(self.critic)
+        temperature = torch.tensor(math.log(settings.initial_temperature), device=device)
+        self.log_temperature = torch.nn.Parameter(temperature)
+        self.target_entropy = -float(acted) if settings.target_entropy is None else settings.target_entropy
+        self.actor_optimizer = adam(self.actor.parameters(), settings.actor_learning_rate)
+        self.critic_optimizer = adam(self.critic.parameters(), settings.critic_learning_rate)
+        self.temperature_optimizer = adam([self.log_temperature], settings.temperature_learning_rate)
+        self.update_target = SoftUpdate(self.critic, self.target_critic, settings.tau)
+        compiled: Callable[..., Any] = torch.compile if settings.compile else lambda loss: loss
+        self.bootstrap, self.actor_loss = compiled(self._bootstrap), compiled(self._actor_loss)
+        self.td_loss = compiled(self._td_loss)
+
+    @torch.no_grad()
+    def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
+        """A draw from pi(. | s) if exploring, else tanh of its mean."""
+        del first
+        mean, log_std = self.actor(torch.from_numpy(obs).to(self.device))
+        if explore:
+            mean = mean + log_std.exp() * self._noise(mean.shape, rng)
+        action: Array = torch.tanh(mean).cpu().numpy()
+        return action
+
+    @torch.no_grad()
+    def value(self, obs: Array) -> Tensor:
+        """The critics' value of tanh of the policy's mean, as the actor reads it; without entropy."""
+        seen = torch.from_numpy(obs).to(self.device)
+        output: CriticOutput = self.critic(seen, torch.tanh(self.actor(seen)[0]))
+        return self.actor_value(output.q)
+
+    def _noise(self, shape: torch.Size, rng: Stream) -> Tensor:
+        return torch.randn(shape, generator=rng.torch, device=self.device)
+
+    def _bootstrap(self, batch: Batch, noise: Tensor, heads: Heads, chosen: Heads) -> tuple[Tensor, Tensor, Tensor]:
+        """Y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')), a' from the current policy; phi'(s', a'), a'.
+
+        ``heads`` are evaluated, and the minimum is over ``chosen`` of these.
+        """
+        next_action, log_prob = self.actor.sample(batch.next_obs, noise)  # (B, A), (B,)
+        target = self.target_critic(batch.next_obs, next_action, heads=heads)  # q (N, B), phi (N, B, D)
+        next_q = (target.q if chosen is None else target.q[chosen]).amin(0)
+        soft_value = next_q - self.log_temperature.exp() * log_prob
+        return batch.reward + batch.discount * soft_value, target.phi, next_action
+
+    def _td_loss(self, batch: Batch, bootstrap: Tensor) -> tuple[Tensor, CriticOutput]:
+        """L_PE = sum_i (Q_i(s, a) - y)^2: the sum of the heads' mean squared errors, without SB3's 1/2."""
+        online: CriticOutput = self.critic(batch.obs, batch.action)
+        return (online.q - bootstrap).square().mean(-1).sum(), online
+
+    def _actor_loss(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Alpha log pi(a | s) - Q(s, a) with a from the policy; the log-probabilities beside it."""
+        action, log_prob = self.actor.sample(obs, noise)
+        q = self.actor_value(self.critic(obs, action).q)
+        return (self.log_temperature.detach().exp() * log_prob - q).mean(), log_prob.detach()
+
+    def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
+        """The TD loss of all heads, and head i's features beside those of target head i (section 3.2)."""
+        return self._evaluate(batch, rng, every_target=True)
+
+    def _evaluate(self, batch: Batch, rng: Stream, *, every_target: bool) -> TD:
+        """Without ``every_target`` only the target heads of the minimum are computed: enough if nothing reads phi."""
+        noise = self._noise(batch.action.shape, rng)
+        chosen = self.draw_heads(rng) if self.draw_heads else None
+        heads = None if every_target else chosen
+        with torch.no_grad():
+            bootstrap, phi_next, next_action = self.bootstrap(batch, noise, heads, chosen if every_target else None)
+        loss, online = self.td_loss(batch, bootstrap)
+        again = "phi_next_online" in self.regularizer.needs
+        features = Features(
+            online.phi if heads is None else online.phi[heads],
+            phi_next,
+            phi_next_online=self.critic(batch.next_obs, next_action).phi if again else None,
+            head_weight=self.critic.head.weight,  # (N, 1, D)
+            reward=batch.reward,
+            discount=batch.discount,
+        )
+        return TD(loss=loss, features=features, q=online.q.detach().mean())
+
+    def critic_parameters(self) -> list[Tensor]:
+        """All heads."""
+        return list(self.critic.parameters())
+
+    def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
+        """One step of the critics, then, when due, of actor, temperature and targets."""
+        td = self._evaluate(batch, rng, every_target=not isinstance(self.regularizer, NoRegularizer))
+        regularizer = self.regularizer(td.features)
+        minimise(self.critic_optimizer, td.loss + regularizer)
+        metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
+        if (index + 1) % self.settings.policy_every == 0:
+            metrics |= self._update_policy(batch.obs, self._noise(batch.action.shape, rng))
+        if (index + 1) % self.settings.target_every == 0:
+            self.update_target()
+        return Update(metrics)
+
+    def _update_policy(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        """The actor, then the temperature: J(alpha) = -log alpha (log pi(a | s) + target entropy)."""
+        with frozen(self.critic):
+            actor_loss, log_prob = self.actor_loss(obs, noise)
+            minimise(self.actor_optimizer, actor_loss)
+        entropy = -log_prob.mean()
+        minimise(self.temperature_optimizer, self.log_temperature * (entropy - self.target_entropy))
+        temperature = self.log_temperature.detach().exp()
+        return {"actor_loss": actor_loss.detach(), "entropy": entropy, "temperature": temperature}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Three networks, three optimizers and the temperature."""
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        return {**parts, "log_temperature": self.log_temperature.detach()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of ``state_dict``."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        with torch.no_grad():
+            self.log_temperature.copy_(state["log_temperature"])
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("actor", "critic", "target_critic", "actor_optimizer", "critic_optimizer", "temperature_optimizer")
+        return {name: getattr(self, name) for name in names}
+
+
+def build(settings: SACConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> SAC:
+    """A SAC for an environment with vector observations and continuous actions."""
+    check_vectors("sac", spec)
+    return SAC(settings, spec, regularizer=regularizer, rng=rng, device=device)

@@ -1,0 +1,142 @@
+"""What an update is made of: the matrix products it cannot avoid, PEER, and the rest. One thread."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from peer_rl.agents import Agent
+from peer_rl.configs import configure
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.replay.batch import Batch
+from peer_rl.training.loop import build_agent
+from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.seeding import Stream
+
+BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
+_CPU = torch.device("cpu")
+_WARM_UP = 20
+Row = dict[str, Any]
+
+
+def half_cheetah_agent(name: str, beta: float) -> Agent:
+    """An agent of half-cheetah's size, without the simulator."""
+    limits = (1.0,) * ACTIONS
+    spec = EnvSpec((OBS,), "float32", action_shape=(ACTIONS,), action_low=tuple(-x for x in limits), action_high=limits)
+    return build_agent(configure(name, "mujoco/half-cheetah", beta=beta, device="cpu"), spec, _CPU)
+
+
+def random_batch() -> Batch:
+    """Transitions of half-cheetah's size."""
+    rng = torch.Generator().manual_seed(0)
+    return Batch(
+        obs=torch.randn(BATCH, OBS, generator=rng),
+        action=torch.rand(BATCH, ACTIONS, generator=rng) * 2 - 1,
+        reward=torch.randn(BATCH, generator=rng),
+        discount=torch.full((BATCH,), 0.99),
+        next_obs=torch.randn(BATCH, OBS, generator=rng),
+    )
+
+
+def td3_products() -> Callable[[], None]:
+    """The matrix products of two TD3 updates, one of which has the actor's, and nothing else."""
+    obs, hidden, action = torch.randn(BATCH, OBS), torch.randn(BATCH, WIDTH), torch.randn(BATCH, ACTIONS)
+    pair = torch.randn(2, BATCH, OBS + ACTIONS), torch.randn(2, BATCH, WIDTH), torch.randn(2, BATCH, 1)
+    actor = torch.randn(WIDTH, OBS), torch.randn(WIDTH, WIDTH), torch.randn(ACTIONS, WIDTH)
+    critic = torch.randn(2, WIDTH, OBS + ACTIONS), torch.randn(2, WIDTH, WIDTH), torch.randn(2, 1, WIDTH)
+
+    def actor_forward() -> None:
+        torch.mm(obs, actor[0].T), torch.mm(hidden, actor[1].T), torch.mm(hidden, actor[2].T)
+
+    def actor_backward() -> None:
+        torch.mm(action.T, hidden), torch.mm(action, actor[2])
+        torch.mm(hidden.T, hidden), torch.mm(hidden, actor[1])
+        torch.mm(hidden.T, obs)
+
+    def critic_forward(heads: int) -> None:
+        for x, weight in zip(pair[:2] + pair[1:2], critic, strict=True):
+            torch.bmm(x[:heads], weight[:heads].mT)
+
+    def critic_backward_to_weights() -> None:
+        torch.bmm(pair[2].mT, pair[1]), torch.bmm(pair[2], critic[2])
+        torch.bmm(pair[1].mT, pair[1]), torch.bmm(pair[1], critic[1])
+        torch.bmm(pair[1].mT, pair[0])
+
+    def critic_backward_to_action() -> None:
+        torch.bmm(pair[2][:1], critic[2][:1]), torch.bmm(pair[1][:1], critic[1][:1])
+        torch.bmm(pair[1][:1], critic[0][:1])
+
+    @torch.no_grad()
+    def products() -> None:
+        for _ in range(2):
+            actor_forward()  # a' = pi'(s')
+            critic_forward(2)  # Q'(s', a')
+            critic_forward(2)  # Q(s, a)
+            critic_backward_to_weights()
+        actor_forward()  # pi(s)
+        critic_forward(1)  # Q_1(s, pi(s))
+        critic_backward_to_action()
+        actor_backward()
+
+    return products
+
+
+def measure(name: str, *, rounds: int) -> Row:
+    """Milliseconds of an update with and without PEER, what PEER adds, and for TD3 the products' share."""
+    keep_freed_memory()
+    batch, rng = random_batch(), Stream(0, "bench", device=_CPU)
+    arms: dict[str, Callable[[], None]] = {}
+    for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
+        arms[arm] = _two_updates(half_cheetah_agent(name, beta), batch, rng)
+    if name == "td3":
+        arms["products"] = td3_products()
+    times = _in_turns(arms, rounds)
+    row: Row = {
+        "agent": name,
+        "update_ms": 500 * statistics.median(times["plain"]),
+        "peer_adds": _ratio(times["peer"], times["plain"]),
+        "noise": _ratio(times["plain again"], times["plain"]),
+    }
+    if name == "td3":
+        row["products_ms"] = 500 * statistics.median(times["products"])
+        row["products_share"] = 1 / (1 + _ratio(times["plain"], times["products"])["median"])
+    return row
+
+
+def _two_updates(agent: Agent, batch: Batch, rng: Stream) -> Callable[[], None]:
+    def updates() -> None:
+        agent.update(batch, index=0, rng=rng)
+        agent.update(batch, index=1, rng=rng)  # every second one updates the actor
+
+    return updates
+
+
+def _in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each arm, one call each in changing order, so that drift and neighbours hit all alike."""
+    order = np.random.default_rng(0)
+    times: dict[str, list[float]] = {name: [] for name in arms}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for index in range(_WARM_UP + rounds):
+            for name in order.permutation(list(arms)):
+                began = time.perf_counter()
+                arms[name]()
+                if index >= _WARM_UP:
+                    times[name].append(time.perf_counter() - began)
+    finally:
+        torch.set_num_threads(threads)
+    return times
+
+
+def _ratio(arm: list[float], base: list[float]) -> dict[str, float]:
+    """Median of paired ratios minus 1, with a 95 % bootstrap interval."""
+    ratios = np.array(arm) / np.array(base) - 1
+    draws = np.random.default_rng(0).choice(ratios, (2_000, len(ratios)))
+    low, high = np.quantile(np.median(draws, axis=1), [0.025, 0.975])
+    return {"median": float(np.median(ratios)), "low": float(low), "high": float(high)}

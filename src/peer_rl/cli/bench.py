@@ -1,0 +1,119 @@
+"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, the share of matrix products."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from peer_rl.cli.options import parse
+from peer_rl.configs.checks import check_positive
+from peer_rl.errors import ConfigError, PeerError
+
+_PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sbx-rl", "jax")
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Measure speed on this machine. Leave it alone meanwhile: ratios come from turns, but noise stays noise."""
+
+    agents: tuple[Literal["td3", "sac"], ...] = ("td3", "sac")
+    """Agents to measure."""
+    rounds: int = 7
+    """Turns of each contender."""
+    turn_steps: int = 300
+    """Agent steps of one turn, an update each."""
+    update_rounds: int = 600
+    """Timed pairs of updates, for PEER's cost and the products' share."""
+    out: Path = Path("bench.json")
+    """Where the figures go."""
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, write, and show."""
+    options = parse(BenchOptions, arguments, prog="peer-rl bench")
+    for name in ("rounds", "turn_steps", "update_rounds"):
+        check_positive(name, getattr(options, name))
+    if not options.agents:
+        raise ConfigError("name an agent to measure: --agents td3 sac")
+    if platform.system() != "Linux":
+        raise PeerError("peer-rl bench fixes the cores of its processes, which only works on Linux")
+    from rich.console import Console
+
+    found = measure_all(options, Console(stderr=True))
+    try:
+        options.out.write_text(json.dumps(found, indent=2) + "\n")
+    except OSError as error:
+        raise PeerError(f"cannot write {options.out} ({error.strerror}); choose another place with --out") from error
+    show(found)
+    print(options.out)
+    return 0
+
+
+def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
+    """Everything, with a spinner that says what is being measured."""
+    from peer_rl.bench.loops import race, side_by_side, usable_cores
+    from peer_rl.bench.updates import measure
+
+    cores = usable_cores()
+    loops, updates, pairs = [], [], []
+    with console.status("peer-rl bench") as status:
+        for agent in options.agents:
+            status.update(f"{agent}: one update")
+            updates.append(measure(agent, rounds=options.update_rounds))
+            turns = {"turn_steps": options.turn_steps, "rounds": options.rounds}
+            for count in (1, 2):
+                if len(cores) >= count:
+                    loops += race(agent, cores[:count], tell=status.update, **turns)
+            if len(cores) >= 2:
+                pairs.append(side_by_side(agent, cores, tell=status.update, **turns))
+    return {
+        "machine": _machine(len(cores)),
+        "options": turns,
+        "loops": loops,
+        "updates": updates,
+        "side_by_side": pairs,
+    }
+
+
+def _machine(cores: int) -> dict[str, Any]:
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return {"processor": platform.processor() or platform.machine(), "cores": cores, "versions": versions}
+
+
+def show(found: dict[str, Any]) -> None:
+    """The figures as tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title="whole loop, half-cheetah")
+    for row in found["loops"]:
+        times = "" if row["library"] == "peer-rl" else f"{row['ours_is_quicker_by']:.2f} x"
+        table.add_row(row["agent"], str(row["cores"]), row["library"], f"{row['steps_per_second']:.0f}", times)
+    console.print(table)
+    table = Table("agent", "update", "PEER adds", "noise", "matrix products", title="one update, one thread")
+    for row in found["updates"]:
+        share = f"{row['products_share']:.0%} ({row['products_ms']:.2f} ms)" if "products_share" in row else ""
+        table.add_row(
+            row["agent"], f"{row['update_ms']:.2f} ms", _percent(row["peer_adds"]), _percent(row["noise"]), share
+        )
+    console.print(table)
+    for row in found["side_by_side"]:
+        one, two = row["one_run_steps_per_second"], row["two_runs_steps_per_second"]
+        console.print(f"{row['agent']}: two runs side by side {two:.0f} steps/s, one {one:.0f}: {row['gain']:.2f} x")
+    for package in ("stable-baselines3", "sbx-rl"):
+        if found["machine"]["versions"][package] == "not installed":
+            console.print(f"{package} is not installed, so it is not in the table")
+
+
+def _percent(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:+.1%} [{ratio['low']:+.1%}, {ratio['high']:+.1%}]"

@@ -1,0 +1,48 @@
+"""Shapes and initial weights of networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from peer_rl.configs.checks import check_positive
+from peer_rl.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ActorConfig:
+    """The actor's network."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Units of each hidden layer, ReLU after each."""
+    weight_init: Literal["uniform", "orthogonal", "xavier"] = "uniform"
+    """Weights at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
+    bias_init: Literal["uniform", "zero"] = "uniform"
+    """Biases at the start: uniform is PyTorch's own, with the bounds of the weights."""
+
+    def __post_init__(self) -> None:
+        _check_layers("actor.hidden", self.hidden, "the policy needs one")
+
+
+@dataclass(frozen=True)
+class CriticConfig:
+    """The critic's network."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Units of each hidden layer, ReLU after each; the last one is the representation phi."""
+    weight_init: Literal["uniform", "orthogonal", "xavier"] = "uniform"
+    """Weights at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
+    bias_init: Literal["uniform", "zero"] = "uniform"
+    """Biases at the start: uniform is PyTorch's own, with the bounds of the weights."""
+    layer_norm: bool = False
+    """A LayerNorm before each ReLU: the control that today's literature asks for beside PEER."""
+
+    def __post_init__(self) -> None:
+        _check_layers("critic.hidden", self.hidden, "its output is phi")
+
+
+def _check_layers(name: str, hidden: tuple[int, ...], reason: str) -> None:
+    if not hidden:
+        raise ConfigError(f"{name} must name at least one layer: {reason}")
+    for units in hidden:
+        check_positive(name, units)

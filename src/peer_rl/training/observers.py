@@ -1,0 +1,243 @@
+"""What watches a run: metrics, diagnostics, evaluation, progress. Nothing here may change what is learned (law 2)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peer_rl.agents import Actor, Agent
+from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.make import make_env
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.envs.tasks import find_task
+from peer_rl.plugins import load_object
+from peer_rl.replay.uniform import UniformReplay
+from peer_rl.training.evaluate import evaluate
+from peer_rl.training.inspect import inspect
+from peer_rl.training.metrics import Window
+from peer_rl.training.mirrors import Mirror
+from peer_rl.training.rundir import LOGS, RunDirectory
+from peer_rl.training.seeding import Stream, episode_seed
+
+_SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
+
+
+@dataclass
+class Progress:
+    """Where a run stands: the loop counts in it, everybody else reads. ``total`` is in the budget's own unit."""
+
+    unit: str
+    total: int
+    action_repeat: int = 1
+    step: int = 0
+    episode: int = 0
+    updates: int = 0
+    last_return: float = math.nan
+    evaluation: float = math.nan
+    cosine: float = math.nan
+    drd: float = math.nan
+
+    @property
+    def frame(self) -> int:
+        """Environment frames so far."""
+        return self.step * self.action_repeat
+
+    @property
+    def done(self) -> int:
+        """How much of ``total`` is used up."""
+        return self.episode if self.unit == "episodes" else self.step
+
+
+class Recorder:
+    """Evaluates a run, writes its logs, and tells people how it goes, whoever learns."""
+
+    agent: Actor
+
+    def __init__(
+        self,
+        config: AnyRunConfig,
+        run: RunDirectory,
+        progress: Progress,
+        *,
+        spec: EnvSpec,
+        show: Callable[[Progress], None],
+        mirrors: Sequence[Mirror],
+    ) -> None:
+        self.config, self.run, self.progress = config, run, progress
+        self.spec, self.show, self.mirrors = spec, show, mirrors
+        self.env = make_env(find_task(config.task), max_episode_steps=config.max_episode_steps)
+        self.evaluated_at = -1
+        self.checkpoint_seconds = 0.0
+        self._started = self._shown = self._timed = self._stated = time.monotonic()
+        self._first_step = 0
+
+    def begin(self) -> None:
+        """The run goes on from where ``progress`` stands."""
+        for mirror in self.mirrors:
+            mirror.open(self.run.path, self.config, self.progress.step)
+
+    def episode(self, total: float, length: int) -> None:
+        """A training episode has ended."""
+        self.progress.last_return = total
+        self.write("metrics", {"return": total, "length": length})
+
+    def evaluation_due(self, *, final: bool = False) -> bool:
+        """Whether the agent is to be evaluated at this step, where it has not been yet."""
+        step = self.progress.step
+        return _due(step, self.config.protocol.eval_every, final) and self.evaluated_at != step
+
+    def evaluate(self) -> None:
+        """Play episodes without exploration and write them down."""
+        self.evaluated_at = step = self.progress.step
+        seed, episodes = self.config.seed, self.config.protocol.eval_episodes
+        seeds = [episode_seed(seed, "evaluate", step, index) for index in range(episodes)]
+        rng = Stream(seed, "evaluate-act", step, device=self.agent.device)
+        result = evaluate(self.agent, self.env, self.spec, seeds=seeds, rng=rng)
+        self.progress.evaluation = result.mean
+        row = {"mean": result.mean, "returns": result.returns, "lengths": result.lengths, "seeds": result.seeds}
+        self.write("eval", row)
+
+    def write(self, log: str, row: dict[str, Any]) -> None:
+        """Append a line, with both counters (law 7); mirrors get it too."""
+        progress = self.progress
+        line = {"step": progress.step, "frame": progress.frame, "episode": progress.episode, **row}
+        self.run.logs[log].write(line)
+        if log in LOGS:
+            for mirror in self.mirrors:
+                mirror.write(log, line)
+
+    def commit(self) -> dict[str, int]:
+        """Make every line so far durable; returns the lengths for a checkpoint to remember."""
+        for mirror in self.mirrors:
+            mirror.flush()
+        return {name: self.run.logs[name].commit() for name in LOGS}
+
+    def tell(self, *, final: bool = False) -> None:
+        """Progress for people, by the clock; nothing that law 3 covers is written here."""
+        now = time.monotonic()
+        if now - self._shown < _SHOW_SECONDS and not final:
+            return
+        self._shown = now
+        self.show(self.progress)
+        if now - self._stated >= _STATUS_SECONDS or final:
+            self._stated = now
+            self.write_status("finished" if final else "running")
+        if now - self._timed >= _TIMING_SECONDS or final:
+            self._timed = now
+            seconds = now - self._started
+            speed = (self.progress.step - self._first_step) / seconds
+            row = {"seconds": seconds, "checkpoint_seconds": self.checkpoint_seconds, "steps_per_second": speed}
+            self.write("timing", row)
+            for log in self.run.logs.values():
+                log.flush()
+
+    def write_status(self, state: str) -> None:
+        """Where the run stands, for other processes."""
+        progress = self.progress
+        self.run.write_status(
+            state,
+            step=progress.step,
+            frame=progress.frame,
+            episode=progress.episode,
+            done=progress.done,
+            total=progress.total,
+            unit=progress.unit,
+            last_return=progress.last_return if math.isfinite(progress.last_return) else None,
+        )
+
+    def close(self, *, failed: bool) -> None:
+        """Close the evaluation's environment and the mirrors."""
+        self.env.close()
+        for mirror in self.mirrors:
+            mirror.close(failed=failed)
+
+
+class Observers(Recorder):
+    """Everything that watches our own loop: what ``Recorder`` does, windows of metrics, and diagnostics."""
+
+    agent: Agent
+
+    def __init__(
+        self,
+        config: AnyRunConfig,
+        run: RunDirectory,
+        progress: Progress,
+        *,
+        agent: Agent,
+        replay: UniformReplay,
+        spec: EnvSpec,
+        rng: Stream,
+        show: Callable[[Progress], None],
+        mirrors: Sequence[Mirror],
+    ) -> None:
+        super().__init__(config, run, progress, spec=spec, show=show, mirrors=mirrors)
+        self.agent, self.replay, self.rng = agent, replay, rng
+        probe = find_task(config.task).probe
+        self.probe = load_object(probe) if probe else None
+        self.window = Window()
+        self.inspected_at = -1
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        """One update's metrics, for the window that is written next."""
+        self.window.add(metrics)
+
+    def observe(self, *, final: bool = False) -> None:
+        """Whatever is due at this step: metrics, diagnostics, evaluation, the progress bar."""
+        step, protocol = self.progress.step, self.config.protocol
+        if step % protocol.log_every == 0 or final:
+            self._log_window()
+        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.inspected_at != step:
+            self._inspect()
+        if self.evaluation_due(final=final):
+            self.evaluate()
+        self.tell()
+
+    def _log_window(self) -> None:
+        means = self.finite_means()
+        if means:
+            self.write("metrics", {"updates": self.progress.updates, **means})
+            self.window.clear()
+
+    def finite_means(self) -> dict[str, float]:
+        """The unfinished window's means; the run stops here if one of them is not finite."""
+        means = self.window.means()
+        for name, value in means.items():
+            if not math.isfinite(value):
+                raise self.run.stopped(self.progress.step, f"{name} became {value}")
+        return means
+
+    def _inspect(self) -> None:
+        self.inspected_at = self.progress.step
+        try:
+            found = inspect(self.agent, self.replay, self.rng)
+            if self.probe is not None:
+                found |= self.probe(self.agent, self.rng)
+        except ValueError as error:  # features that are not finite
+            raise self.run.stopped(self.progress.step, str(error)) from error
+        cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))
+        self.progress.cosine, self.progress.drd = cosine, drd
+        self.write("diagnostics", found)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was written last, and the metrics not yet written."""
+        return {
+            "evaluated_at": self.evaluated_at,
+            "inspected_at": self.inspected_at,
+            "window": self.window.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
+        """The inverse of ``state_dict``; ``progress`` already stands at the checkpoint's step."""
+        self.evaluated_at, self.inspected_at = state["evaluated_at"], state["inspected_at"]
+        self.window.load_state_dict(state["window"], device)
+        self._first_step = self.progress.step
+
+
+def _due(step: int, every: int, final: bool) -> bool:
+    return every > 0 and (step % every == 0 or final)

@@ -15,6 +15,7 @@ from peer_rl.cli.options import parse
 
 _CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 _REPORT = ("plotly", "matplotlib", "rliable")
+_SB3 = ("stable-baselines3", "sb3-contrib")
 _ROOM = 1 << 30
 
 
@@ -64,6 +65,11 @@ def _packages() -> Iterator[Finding]:
         yield Finding("optional", f"reports need {', '.join(absent)}", "pip install 'peer-rl[report]'")
     else:
         yield Finding("ok", "reports: " + ", ".join(f"{name} {version(name)}" for name in _REPORT))
+    absent = [name for name in _SB3 if find_spec(name.replace("-", "_")) is None]
+    if absent:
+        yield Finding("optional", f"ppo and trpo need {', '.join(absent)}", "pip install 'peer-rl[sb3]'")
+    else:
+        yield Finding("ok", "ppo, trpo: " + ", ".join(f"{name} {version(name)}" for name in _SB3))
 
 
 def _hardware() -> Iterator[Finding]:

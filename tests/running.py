@@ -14,6 +14,9 @@ from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.rundir import LOGS
 from peer_rl.training.trees import unpack
 
+OURS = sorted(name for name, entry in AGENTS.items() if not entry.packages)
+"""The agents that keep every law; Stable-Baselines3's have tests/contracts/test_sb3_agents.py."""
+
 _SMALL_NETWORKS = {"settings.actor.hidden": (16, 16), "settings.critic.hidden": (16, 16)}
 _CONTINUOUS: dict[str, object] = {
     "steps": 900,
@@ -46,6 +49,26 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
     "sac": ("gym/Pendulum-v1", _CONTINUOUS),
     "redq": ("gym/Pendulum-v1", {**_CONTINUOUS, "learning.updates": 2, "settings.policy_every": 3}),
+    "ppo": (
+        "gym/InvertedPendulum-v5",
+        {
+            "steps": 600,
+            "settings.batch_steps": 128,
+            "settings.minibatches": 4,
+            "settings.epochs": 3,
+            "protocol.eval_every": 192,
+            "protocol.eval_episodes": 2,
+        },
+    ),
+    "trpo": (
+        "gym/CartPole-v1",
+        {
+            "steps": 600,
+            "settings.batch_steps": 128,
+            "protocol.eval_every": 192,
+            "protocol.eval_episodes": 2,
+        },
+    ),
 }
 """A task of seconds for every agent; the ring wraps, every observer fires."""
 
@@ -73,13 +96,13 @@ def toy(agent: str, name: str) -> str:
 
 def toy_config(agent: str, name: str, **changes: object):
     """The agent's tiny run, on a toy task, with fast learning."""
-    assert set(FAST) == set(AGENTS), "every agent needs settings for fast learning"
+    assert set(FAST) == set(OURS), "every agent needs settings for fast learning"
     config = tiny_config(agent, **{**FAST[agent], **changes})
     return dataclasses.replace(config, task=toy(agent, name))
 
 
 def tiny_config(agent: str, **changes: object):
-    assert set(TINY) == set(AGENTS), "every agent needs a tiny run for the contracts"
+    assert set(TINY) >= set(AGENTS), "every agent needs a tiny run for the contracts"
     task, settings = TINY[agent]
     return configure(agent, task, **{**settings, **changes})
 
@@ -105,7 +128,8 @@ def leavings(path: Path) -> dict[str, bytes]:
     last = path / "checkpoint" / f"{steps[-1]:012d}"
     segments = read_checkpoint(last).segments  # cut at other places in a resumed run, so only their rows compare
     rows = [unpack((path / "checkpoint" / "replay" / segment["file"]).read_bytes()) for segment in segments]
-    newest = {name: torch.cat([part[name] for part in rows])[-400:].numpy().tobytes() for name in rows[0]}
+    names = rows[0] if rows else ()
+    newest = {name: torch.cat([part[name] for part in rows])[-400:].numpy().tobytes() for name in names}
     return {**logs, **newest, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
 
 

@@ -231,3 +231,44 @@ class Endless(Counter):
 
 def endless() -> gym.Env:
     return Endless()
+
+
+class GlobalNoise(Choice):
+    """Draws from numpy's global generator, as careless environments do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def step(self, action):
+        reward = float(action[0] * (2 * self.sign - 1) + np.random.normal())  # noqa: NPY002
+        return self._look(), reward, True, False, {}
+
+
+def global_noise() -> gym.Env:
+    return GlobalNoise()
+
+
+class Reach(Choice):
+    """A number in [-1, 1] is shown; the action, in [-4, 2], should name it. The return is 1 minus the error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Box(-4.0, 2.0, (1,), np.float32)
+        self.number = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.number = self.np_random.uniform(-1, 1)
+        return self._look(), {}
+
+    def step(self, action):
+        return self._look(), 1.0 - abs(float(action[0]) - self.number), True, False, {}
+
+    def _look(self) -> np.ndarray:
+        return np.array([getattr(self, "number", 0.0)], np.float32)
+
+
+def reach() -> gym.Env:
+    return Reach()

@@ -1,4 +1,4 @@
-"""The design's laws, over every agent."""
+"""The design's laws, over every agent of ours."""
 
 import dataclasses
 import random
@@ -6,9 +6,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from running import final, leavings, tiny_config, tiny_run, toy, toy_config, weights
+from running import OURS, final, leavings, tiny_config, tiny_run, toy, toy_config, weights
 
-from peer_rl.configs import AGENTS
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.training.api import train
@@ -18,7 +17,7 @@ from peer_rl.training.rundir import LOGS, RunDirectory, read_config
 from peer_rl.training.seeding import Stream
 from peer_rl.training.trees import pack, unpack
 
-pytestmark = pytest.mark.parametrize("agent", sorted(AGENTS))
+pytestmark = pytest.mark.parametrize("agent", OURS)
 CPU = torch.device("cpu")
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from running import final, tiny_config, toy_config
+from running import OURS, final, tiny_config, toy_config
 
 import peer_rl
 from peer_rl.configs import AGENTS
@@ -18,7 +18,7 @@ from peer_rl.training.checkpoint import Checkpoints
 from peer_rl.training.rundir import run_path
 from peer_rl.training.trees import all_finite
 
-pytestmark = pytest.mark.parametrize("agent", sorted(AGENTS))
+pytestmark = pytest.mark.parametrize("agent", OURS)
 
 
 @pytest.fixture(autouse=True)

@@ -33,15 +33,20 @@ class Update:
     metrics: dict[str, Tensor]
 
 
-class Agent(Protocol):
-    """Every agent of ours. ``rng`` is the run's stream for the purpose at hand."""
+class Actor(Protocol):
+    """Whatever can be evaluated. ``rng`` is the run's stream for the purpose at hand."""
 
     device: torch.device
-    regularizer: Regularizer
 
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
         """Actions for a batch of observations; ``first`` marks rows that begin an episode."""
         ...
+
+
+class Agent(Actor, Protocol):
+    """Every agent of ours."""
+
+    regularizer: Regularizer
 
     def value(self, obs: Array) -> Tensor:
         """The critic's value of each observation under the greedy policy, (B,)."""

@@ -18,7 +18,7 @@ _EXTRAS = {
     "report": ("figures and tables", ("plotly", "matplotlib", "rliable")),
     "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
     "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
-    "sb3": ("Stable-Baselines3's agents", ("stable-baselines3", "sb3-contrib")),
+    "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
     "tensorboard": ("TensorBoard", ("tensorboard",)),
     "wandb": ("Weights & Biases", ("wandb",)),
     "video": ("peer-rl watch", ("imageio-ffmpeg",)),

@@ -8,7 +8,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs import AGENTS
+from peer_rl.configs import AGENTS, AgentEntry
 from peer_rl.envs.tasks import SUITES, TASKS
 from peer_rl.experiments import EXPERIMENTS
 
@@ -24,7 +24,7 @@ class ListOptions:
 def main(arguments: list[str]) -> int:
     """Print the tables."""
     what = parse(ListOptions, arguments, prog="peer-rl list").what
-    agents = [(name, f"{e.about}; {e.actions} actions, beta {e.beta:g} by default") for name, e in AGENTS.items()]
+    agents = [(name, _about(entry)) for name, entry in AGENTS.items()]
     tasks = [(task.name, task.summary) for task in TASKS.values()]
     tasks += [("gym/ANY-ID", SUITES["gym"]), ("module:factory", SUITES["custom"])]
     tables = {"agents": agents, "tasks": tasks, "experiments": list(EXPERIMENTS.items())}
@@ -35,3 +35,8 @@ def main(arguments: list[str]) -> int:
             for name, about in rows:
                 print(f"  {name:<{width}}  {about}")
     return 0
+
+
+def _about(entry: AgentEntry) -> str:
+    beta = f"beta {entry.beta:g} by default" if entry.td_target else "takes no beta"
+    return f"{entry.about}; {entry.actions.replace('either', 'any')} actions, {beta}"

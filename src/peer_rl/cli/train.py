@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,15 +20,15 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
 from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
-Settings = TypeVar("Settings")
+Run = TypeVar("Run")
 _EXAMPLE_TASK = "gym/CartPole-v1"
 
 
 @dataclass(frozen=True)
-class TrainOptions(Generic[Settings]):
+class TrainOptions(Generic[Run]):
     """Train one run. The same command again continues it, or says that it is finished."""
 
-    run: Annotated[RunConfig[Settings], arg(name="")]
+    run: Annotated[Run, arg(name="")]
     frames: int | None = None
     """Environment frames to train for, instead of --steps: agent steps x action repeat."""
     runs: Path = Path("runs")
@@ -54,16 +55,19 @@ def main(arguments: list[str]) -> int:
 
     mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
     mirrors += [WandB(options.wandb)] if options.wandb else []
-
-    label = f"{options.run.agent} {options.run.task} beta={options.run.beta:g} seed={options.run.seed}"
-    with TrainingBar(label, quiet=options.quiet) as bar:
-        path = train(
-            options.run,
-            runs=options.runs,
-            checkpoint_seconds=options.checkpoint_seconds,
-            show=bar.show,
-            mirrors=mirrors,
-        )
+    entry, run = find_agent(options.run.agent), options.run
+    beta = f" beta={run.beta:g}" if entry.td_target else ""
+    if not entry.resumes and not options.quiet:
+        _say_whether_it_starts_again(options)
+    seconds = options.checkpoint_seconds
+    with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
+        try:
+            path = train(run, runs=options.runs, checkpoint_seconds=seconds, show=bar.show, mirrors=mirrors)
+        except KeyboardInterrupt:
+            if entry.resumes:
+                raise
+            print("peer-rl: stopped; the same command starts this run again from the beginning", file=sys.stderr)
+            return 130
     if not options.quiet:
         print(summary(path))
     return 0
@@ -82,7 +86,7 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     base, origins = defaults(agent, early.task or _EXAMPLE_TASK, preset=early.preset, profile=early.profile)
     base = _choose_budget(base, early)
     prog = f"peer-rl train {'AGENT' if asks_help else agent}"
-    kind: Any = TrainOptions[entry.settings]  # type: ignore[name-defined]
+    kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
     run = canonical(_with_frames(options.run, options.frames))
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
@@ -131,6 +135,15 @@ def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
     if frames % repeat:
         raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
     return replace(run, steps=frames // repeat)
+
+
+def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
+    """Somebody else's agent has no checkpoint but the final one: what a stopped run has done is done again."""
+    from peer_rl.training.rundir import run_path
+
+    path = run_path(options.run, options.runs)
+    if (path / "manifest.json").exists() and not (path / "checkpoint").exists():
+        print(f"{options.run.agent} cannot go on from the middle: {path} starts again", file=sys.stderr, flush=True)
 
 
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:

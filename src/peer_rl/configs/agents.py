@@ -8,6 +8,8 @@ from typing import Any
 from peer_rl.configs.actor_critic import METD3Config, REDQConfig, SACConfig, TD3Config
 from peer_rl.configs.checks import check_fraction, check_positive
 from peer_rl.configs.networks import CriticConfig
+from peer_rl.configs.onpolicy import OnPolicyLearningConfig, OnPolicyProtocolConfig, PPOConfig, TRPOConfig
+from peer_rl.configs.run import LearningConfig, ProtocolConfig
 from peer_rl.errors import ConfigError, nearest
 
 
@@ -45,11 +47,26 @@ class AgentEntry:
     build: str
     """Where the agent is built, as module:function; imported only when a run starts."""
     actions: str
-    """Kind of action space it acts in: discrete or continuous."""
+    """Kind of action space it acts in: discrete, continuous, or either."""
     beta: float
     """beta when none is given: 5e-4 for the paper's backbones, 0 for its baselines."""
     about: str
     """One line for people."""
+    td_target: bool = True
+    """Whether it learns from a TD target; without one there is nothing for PEER to regularize."""
+    learning: type[Any] = LearningConfig
+    """Dataclass of what the loop decides."""
+    protocol: type[Any] = ProtocolConfig
+    """Dataclass of what is written down while training."""
+    runner: str = "peer_rl.training.loop:Trainer"
+    """What trains it, as module:class; imported only when a run starts."""
+    packages: tuple[str, ...] = ()
+    """Packages that it comes from, if it is not ours."""
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a run that was stopped goes on; somebody else's agent starts again."""
+        return not self.packages
 
 
 AGENTS: dict[str, AgentEntry] = {
@@ -87,6 +104,30 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         beta=5e-4,
         about="SAC with ten critics and twenty updates a step",
+    ),
+    "ppo": AgentEntry(
+        settings=PPOConfig,
+        build="peer_rl.agents.onpolicy:build",
+        actions="either",
+        beta=0.0,
+        about="Proximal policy optimisation, Stable-Baselines3's, with Baselines' settings",
+        td_target=False,
+        learning=OnPolicyLearningConfig,
+        protocol=OnPolicyProtocolConfig,
+        runner="peer_rl.training.onpolicy:OnPolicyTrainer",
+        packages=("stable-baselines3",),
+    ),
+    "trpo": AgentEntry(
+        settings=TRPOConfig,
+        build="peer_rl.agents.onpolicy:build",
+        actions="either",
+        beta=0.0,
+        about="Trust region policy optimisation, sb3-contrib's, with Baselines' settings",
+        td_target=False,
+        learning=OnPolicyLearningConfig,
+        protocol=OnPolicyProtocolConfig,
+        runner="peer_rl.training.onpolicy:OnPolicyTrainer",
+        packages=("stable-baselines3", "sb3-contrib"),
     ),
 }
 

@@ -35,6 +35,9 @@ _DQN_GENERAL: Layer = {
     "settings.tau": Value(0.05, _OURS + ": with 0.005 CartPole takes five times as long"),
 }
 
+_ON_POLICY_GENERAL: Layer = {"steps": Value(100_000, _OURS)}
+_ON_POLICY_PAPER: Layer = {"steps": Value(1_000_000, _PROTOCOL)}
+
 _CONTINUOUS: Layer = {
     "steps": Value(1_000_000, _PROTOCOL),
     "learning.gamma": Value(0.99, _TABLE),
@@ -138,6 +141,8 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("redq", "mujoco"): _REDQ_LAYER,
     ("redq", "gym"): _elsewhere(_REDQ_LAYER),
     ("redq", "custom"): _elsewhere(_REDQ_LAYER),
+    **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
+    **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
 """By agent and suite."""
 

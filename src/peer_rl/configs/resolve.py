@@ -38,13 +38,18 @@ def from_dict(flat: dict[str, Any]) -> AnyRunConfig:
     for name in ("agent", "task"):
         if not isinstance(flat.get(name), str):
             raise ConfigError(f"the configuration names no {name}")
-    settings = find_agent(flat["agent"]).settings()
-    blank = RunConfig(agent=flat["agent"], task=flat["task"], settings=settings, steps=1)
-    config = apply(blank, {path: Value(value, "") for path, value in flat.items()}, {})
+    config = apply(_blank(flat["agent"], flat["task"]), {path: Value(value, "") for path, value in flat.items()}, {})
     missing = sorted(set(as_dict(config)) - set(flat))
     if missing:
         raise ConfigError(f"the configuration lacks {', '.join(missing)}")
     return config
+
+
+def _blank(agent: str, task: str) -> AnyRunConfig:
+    """The agent's defaults, with a budget that the first layer replaces."""
+    entry = find_agent(agent)
+    sections = {"settings": entry.settings(), "learning": entry.learning(), "protocol": entry.protocol()}
+    return RunConfig(agent=agent, task=task, beta=entry.beta, steps=1, **sections)
 
 
 def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
@@ -123,20 +128,25 @@ def _full_path(config: AnyRunConfig, name: str) -> str:
 
 def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:
     """The settings before the user says anything."""
-    entry, suite = find_agent(agent), find_task(task).suite
+    config, suite = _blank(agent, task), find_task(task).suite
     if (agent, suite) not in SUITES:
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; see: peer-rl list")
     origins: Origins = {}
-    config: AnyRunConfig = RunConfig(agent=agent, task=task, settings=entry.settings(), beta=entry.beta, steps=1)
     layers = [SUITES[agent, suite], TASKS.get((agent, task), {})]
     if preset:
         layers.append(_named_preset(agent, preset))
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
-    layers.append(PROFILES.get((suite, profile), {}))
+    layers.append(_of_agent(config, PROFILES.get((suite, profile), {})))
     for layer in layers:
         config = apply(config, layer, origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
+
+
+def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
+    """A profile is for every agent of a suite: what it says of a section that this agent does not have is left out."""
+    known = as_dict(config)
+    return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 
 
 def _named_preset(agent: str, preset: str) -> Layer:
@@ -148,9 +158,18 @@ def _named_preset(agent: str, preset: str) -> Layer:
 
 def canonical(config: AnyRunConfig) -> AnyRunConfig:
     """One spelling for the plain backbone: ``--regularizer none`` and ``--beta 0`` are the same run."""
+    check_beta(config)
     if config.regularizer == "none" or config.beta == 0:
         return dataclasses.replace(config, regularizer="peer", beta=0.0)
     return config
+
+
+def check_beta(config: AnyRunConfig) -> None:
+    """Refuse a regularizer for an agent that has nothing to regularize."""
+    if find_agent(config.agent).td_target or (config.beta == 0 and config.regularizer in ("peer", "none")):
+        return
+    option = "--beta" if config.beta else "--regularizer"
+    raise ConfigError(f"{config.agent} has no TD target, so PEER does not apply; leave out {option}")
 
 
 def variant(config: AnyRunConfig) -> str:

@@ -11,6 +11,8 @@ from peer_rl.configs.checks import check_fraction, check_not_negative, check_pos
 from peer_rl.errors import ConfigError
 
 Settings = TypeVar("Settings")
+Learning = TypeVar("Learning")
+Protocol = TypeVar("Protocol")
 Profile = Literal["paper", "small", "smoke"]
 
 
@@ -63,8 +65,8 @@ class ProtocolConfig:
 
 
 @dataclass(frozen=True)
-class RunConfig(Generic[Settings]):
-    """One training run. Two runs with equal configs are equal, bit for bit."""
+class RunConfig(Generic[Settings, Learning, Protocol]):
+    """One training run. Two runs with equal configs are equal, bit for bit. The agent decides the three sections."""
 
     agent: Annotated[str, Suppress]
     """Name of the agent."""
@@ -92,9 +94,9 @@ class RunConfig(Generic[Settings]):
     """auto, cpu, cuda or mps."""
     threads: int = 1
     """Threads of torch. One is quickest for small networks; a run goes on only with the number it began with."""
-    learning: Annotated[LearningConfig, arg(name="")] = field(default_factory=LearningConfig)
+    learning: Annotated[Learning, arg(name="")] = field(kw_only=True)
     """Replay and update schedule."""
-    protocol: Annotated[ProtocolConfig, arg(name="")] = field(default_factory=ProtocolConfig)
+    protocol: Annotated[Protocol, arg(name="")] = field(kw_only=True)
     """Evaluation, diagnostics and logging."""
 
     def __post_init__(self) -> None:
@@ -111,4 +113,4 @@ class RunConfig(Generic[Settings]):
             )
 
 
-AnyRunConfig = RunConfig[Any]
+AnyRunConfig = RunConfig[Any, Any, Any]

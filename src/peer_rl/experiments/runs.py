@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peer_rl.configs import variant
+from peer_rl.configs import find_agent, variant
 from peer_rl.configs.resolve import canonical
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import PeerError, RunError
@@ -234,7 +234,8 @@ def _label(config: AnyRunConfig, *, several: bool) -> str:
     if several and config.beta:
         name = f"{config.agent.upper()} + {regularizer}"
     others = [word for word in variant(_plain(config)).split("+")[1:] if word != "beta0"]
-    return ", ".join([f"{name} (beta = {config.beta:g})", *(["+".join(others)] if others else [])])
+    shown = f"{name} (beta = {config.beta:g})" if find_agent(config.agent).td_target else name
+    return ", ".join([shown, *(["+".join(others)] if others else [])])
 
 
 def describe(groups: Sequence[Group]) -> str:

@@ -6,20 +6,23 @@ import errno
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from peer_rl.configs import find_agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import Env, make_env
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, RunError
+from peer_rl.plugins import load_object
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
-from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Progress
@@ -39,6 +42,13 @@ def resolve_device(name: str) -> str:
     return name
 
 
+def check_packages(agent: str) -> None:
+    """Refuse an agent whose package is not installed."""
+    missing = [name for name in find_agent(agent).packages if find_spec(name.replace("-", "_")) is None]
+    if missing:
+        raise ConfigError(f"{agent} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[sb3]'")
+
+
 def train(
     config: AnyRunConfig,
     *,
@@ -48,22 +58,26 @@ def train(
     mirrors: Sequence[Mirror] = (),
 ) -> Path:
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
+    check_packages(config.agent)
+    entry = find_agent(config.agent)
     config = replace(config, device=resolve_device(config.device))
     path = run_path(config, Path(runs))
     keep_freed_memory()
+    memory = "--buffer-size" if entry.resumes else "--batch-steps"
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
         run = RunDirectory(path, config)
         # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
-        trainer = Trainer(config, run, checkpoint_seconds=checkpoint_seconds, show=show, mirrors=mirrors)
+        options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors}
+        trainer = load_object(entry.runner)(config, run, **options)
         with run, trainer:
             trainer.train()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(
-                f"the disk is full, training of {path} stopped; free some space and type the same command again: "
-                "it goes on from the last checkpoint"
+                f"the disk is full, training of {path} stopped; free some space and type the same command again: it "
+                + ("goes on from the last checkpoint" if entry.resumes else "starts from the beginning")
             ) from error
         if error.errno == errno.EFBIG:
             raise RunError(
@@ -72,7 +86,7 @@ def train(
             ) from error
         raise
     except MemoryError as error:
-        raise RunError(f"not enough memory for {path}: {error}; take a smaller --buffer-size") from error
+        raise RunError(f"not enough memory for {path}: {error}; take a smaller {memory}") from error
     finally:
         torch.set_num_threads(threads)
     return path
@@ -84,11 +98,13 @@ class Policy:
     def __init__(self, path: Path, device: str = "auto") -> None:
         self.path = path
         self.config = replace(read_config(path), device=resolve_device(device))
+        check_packages(self.config.agent)
         # a policy needs no regularizer, and loading somebody's run should not import a module that it names
         plain = replace(self.config, regularizer="peer", beta=0.0)
         steps = Checkpoints(path / "checkpoint").steps()
         if not steps:
-            raise RunError(f"{path} has no checkpoint yet; train it first, or wait for its first minute to pass")
+            wait = "for its first minute to pass" if find_agent(self.config.agent).resumes else "until it is finished"
+            raise RunError(f"{path} has no checkpoint yet; train it first, or wait {wait}")
         self.step = steps[-1]
         checkpoint = read_checkpoint(path / "checkpoint" / f"{self.step:012d}")
         try:

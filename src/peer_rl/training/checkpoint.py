@@ -74,12 +74,13 @@ class Checkpoints:
         self._segments = list(checkpoint.segments)
         return checkpoint
 
-    def save(self, step: int, components: dict[str, Tree], ring: Ring, lengths: dict[str, int]) -> None:
-        """Publish a checkpoint, then drop what no kept one needs."""
+    def save(self, step: int, components: dict[str, Tree], ring: Ring | None, lengths: dict[str, int]) -> None:
+        """Publish a checkpoint, then drop what no kept one needs; ``ring`` is None for an agent without a replay."""
         if not self.folder.exists():
             self.folder.mkdir()
             sync_directory(self.folder.parent)
-        self._add_segment(ring)
+        if ring is not None:
+            self._add_segment(ring)
         meta = {"schema": SCHEMA, "step": step, "lengths": lengths, "segments": self._segments}
         files = {f"{name}.safetensors": pack(components[name]) for name in _COMPONENTS}
         files[_META] = json.dumps(meta, indent=1).encode()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peer_rl.agents import Agent
+from peer_rl.agents import Actor
 from peer_rl.envs.make import Env
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import RunError
@@ -28,7 +28,7 @@ class Evaluation:
         return float(np.mean(self.returns))
 
 
-def evaluate(agent: Agent, env: Env, spec: EnvSpec, *, seeds: list[int], rng: Stream) -> Evaluation:
+def evaluate(agent: Actor, env: Env, spec: EnvSpec, *, seeds: list[int], rng: Stream) -> Evaluation:
     """Play one episode per seed."""
     returns, lengths = [], []
     for seed in seeds:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peer_rl.agents import Agent
+from peer_rl.agents import Actor, Agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import make_env
 from peer_rl.envs.spec import EnvSpec
@@ -54,8 +54,10 @@ class Progress:
         return self.episode if self.unit == "episodes" else self.step
 
 
-class Observers:
-    """Writes a run's logs when they are due, and tells people how it goes."""
+class Recorder:
+    """Evaluates a run, writes its logs, and tells people how it goes, whoever learns."""
+
+    agent: Actor
 
     def __init__(
         self,
@@ -63,21 +65,14 @@ class Observers:
         run: RunDirectory,
         progress: Progress,
         *,
-        agent: Agent,
-        replay: UniformReplay,
         spec: EnvSpec,
-        rng: Stream,
         show: Callable[[Progress], None],
         mirrors: Sequence[Mirror],
     ) -> None:
         self.config, self.run, self.progress = config, run, progress
-        self.show, self.mirrors = show, mirrors
-        self.agent, self.replay, self.spec, self.rng = agent, replay, spec, rng
-        task = find_task(config.task)
-        self.env = make_env(task, max_episode_steps=config.max_episode_steps)
-        self.probe = load_object(task.probe) if task.probe else None
-        self.window = Window()
-        self.evaluated_at = self.inspected_at = -1
+        self.spec, self.show, self.mirrors = spec, show, mirrors
+        self.env = make_env(find_task(config.task), max_episode_steps=config.max_episode_steps)
+        self.evaluated_at = -1
         self.checkpoint_seconds = 0.0
         self._started = self._shown = self._timed = self._stated = time.monotonic()
         self._first_step = 0
@@ -87,53 +82,18 @@ class Observers:
         for mirror in self.mirrors:
             mirror.open(self.run.path, self.config, self.progress.step)
 
-    def add(self, metrics: dict[str, Tensor]) -> None:
-        """One update's metrics, for the window that is written next."""
-        self.window.add(metrics)
-
     def episode(self, total: float, length: int) -> None:
         """A training episode has ended."""
         self.progress.last_return = total
         self.write("metrics", {"return": total, "length": length})
 
-    def observe(self, *, final: bool = False) -> None:
-        """Whatever is due at this step: metrics, diagnostics, evaluation, the progress bar."""
-        step, protocol = self.progress.step, self.config.protocol
-        if step % protocol.log_every == 0 or final:
-            self._log_window()
-        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.inspected_at != step:
-            self._inspect()
-        if _due(step, protocol.eval_every, final) and self.evaluated_at != step:
-            self._evaluate()
-        self.tell()
+    def evaluation_due(self, *, final: bool = False) -> bool:
+        """Whether the agent is to be evaluated at this step, where it has not been yet."""
+        step = self.progress.step
+        return _due(step, self.config.protocol.eval_every, final) and self.evaluated_at != step
 
-    def _log_window(self) -> None:
-        means = self.finite_means()
-        if means:
-            self.write("metrics", {"updates": self.progress.updates, **means})
-            self.window.clear()
-
-    def finite_means(self) -> dict[str, float]:
-        """The unfinished window's means; the run stops here if one of them is not finite."""
-        means = self.window.means()
-        for name, value in means.items():
-            if not math.isfinite(value):
-                raise self.run.stopped(self.progress.step, f"{name} became {value}")
-        return means
-
-    def _inspect(self) -> None:
-        self.inspected_at = self.progress.step
-        try:
-            found = inspect(self.agent, self.replay, self.rng)
-            if self.probe is not None:
-                found |= self.probe(self.agent, self.rng)
-        except ValueError as error:  # features that are not finite
-            raise self.run.stopped(self.progress.step, str(error)) from error
-        cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))
-        self.progress.cosine, self.progress.drd = cosine, drd
-        self.write("diagnostics", found)
-
-    def _evaluate(self) -> None:
+    def evaluate(self) -> None:
+        """Play episodes without exploration and write them down."""
         self.evaluated_at = step = self.progress.step
         seed, episodes = self.config.seed, self.config.protocol.eval_episodes
         seeds = [episode_seed(seed, "evaluate", step, index) for index in range(episodes)]
@@ -191,6 +151,79 @@ class Observers:
             last_return=progress.last_return if math.isfinite(progress.last_return) else None,
         )
 
+    def close(self, *, failed: bool) -> None:
+        """Close the evaluation's environment and the mirrors."""
+        self.env.close()
+        for mirror in self.mirrors:
+            mirror.close(failed=failed)
+
+
+class Observers(Recorder):
+    """Everything that watches our own loop: what ``Recorder`` does, windows of metrics, and diagnostics."""
+
+    agent: Agent
+
+    def __init__(
+        self,
+        config: AnyRunConfig,
+        run: RunDirectory,
+        progress: Progress,
+        *,
+        agent: Agent,
+        replay: UniformReplay,
+        spec: EnvSpec,
+        rng: Stream,
+        show: Callable[[Progress], None],
+        mirrors: Sequence[Mirror],
+    ) -> None:
+        super().__init__(config, run, progress, spec=spec, show=show, mirrors=mirrors)
+        self.agent, self.replay, self.rng = agent, replay, rng
+        probe = find_task(config.task).probe
+        self.probe = load_object(probe) if probe else None
+        self.window = Window()
+        self.inspected_at = -1
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        """One update's metrics, for the window that is written next."""
+        self.window.add(metrics)
+
+    def observe(self, *, final: bool = False) -> None:
+        """Whatever is due at this step: metrics, diagnostics, evaluation, the progress bar."""
+        step, protocol = self.progress.step, self.config.protocol
+        if step % protocol.log_every == 0 or final:
+            self._log_window()
+        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.inspected_at != step:
+            self._inspect()
+        if self.evaluation_due(final=final):
+            self.evaluate()
+        self.tell()
+
+    def _log_window(self) -> None:
+        means = self.finite_means()
+        if means:
+            self.write("metrics", {"updates": self.progress.updates, **means})
+            self.window.clear()
+
+    def finite_means(self) -> dict[str, float]:
+        """The unfinished window's means; the run stops here if one of them is not finite."""
+        means = self.window.means()
+        for name, value in means.items():
+            if not math.isfinite(value):
+                raise self.run.stopped(self.progress.step, f"{name} became {value}")
+        return means
+
+    def _inspect(self) -> None:
+        self.inspected_at = self.progress.step
+        try:
+            found = inspect(self.agent, self.replay, self.rng)
+            if self.probe is not None:
+                found |= self.probe(self.agent, self.rng)
+        except ValueError as error:  # features that are not finite
+            raise self.run.stopped(self.progress.step, str(error)) from error
+        cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))
+        self.progress.cosine, self.progress.drd = cosine, drd
+        self.write("diagnostics", found)
+
     def state_dict(self) -> dict[str, Any]:
         """What was written last, and the metrics not yet written."""
         return {
@@ -204,12 +237,6 @@ class Observers:
         self.evaluated_at, self.inspected_at = state["evaluated_at"], state["inspected_at"]
         self.window.load_state_dict(state["window"], device)
         self._first_step = self.progress.step
-
-    def close(self, *, failed: bool) -> None:
-        """Close the evaluation's environment and the mirrors."""
-        self.env.close()
-        for mirror in self.mirrors:
-            mirror.close(failed=failed)
 
 
 def _due(step: int, every: int, final: bool) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 from filelock import FileLock, Timeout
 
-from peer_rl.configs import as_dict, from_dict, variant
+from peer_rl.configs import as_dict, find_agent, from_dict, variant
 from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
@@ -119,7 +119,7 @@ class RunDirectory:
             changes = ", ".join(f"{name} was {theirs.get(name)} and is {mine.get(name)}" for name in differing)
             raise RunError(f"{self.path} was begun with other settings: {changes}; choose another --runs")
 
-    def open(self, ring: Ring) -> Checkpoint | None:
+    def open(self, ring: Ring | None = None) -> Checkpoint | None:
         """Verify the newest checkpoint, cut the logs back to it and open them; ``ring`` gets the replay's rows."""
         checkpoint = self.checkpoints.load(ring)
         if checkpoint is None and self.state() == "finished":
@@ -137,17 +137,18 @@ class RunDirectory:
             self.checkpoints.clean()
         return checkpoint
 
-    def write_manifest(self, spec: dict[str, Any]) -> None:
-        """Versions, machine, command and the environment's shapes, once, when the run begins."""
+    def write_manifest(self, spec: dict[str, Any], *, again: bool = False) -> None:
+        """Versions, machine, command and the environment's shapes: once, when the run begins, or ``again``."""
         path = self.path / "manifest.json"
-        if path.exists():
+        if path.exists() and not again:
             return
         from peer_rl.envs.engines import MODULES, engine_of  # here: reading runs needs no Gymnasium
 
         task = find_task(self.config.task)
+        packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,
-            "packages": {name: metadata.version(name) for name in (*_PACKAGES, *MODULES.get(engine_of(task), ()))},
+            "packages": {name: metadata.version(name) for name in packages},
             "environment": task.make,
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},

@@ -1,7 +1,10 @@
-"""Randomness by name. Every source is derived from the run's seed; torch's and numpy's global ones are never used."""
+"""Randomness by name. Every source derives from the run's seed; no agent of ours uses torch's or numpy's global one."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
@@ -16,6 +19,18 @@ def _sequence(seed: int, name: str, *key: int) -> np.random.SeedSequence:
 def episode_seed(seed: int, name: str, *index: int) -> int:
     """The environment seed of one episode, from the run's seed and the episode's place in the run alone."""
     return int(_sequence(seed, name, *index).generate_state(1)[0])
+
+
+@contextmanager
+def untouched_generators() -> Iterator[None]:
+    """Whatever the block does to the global generators of torch, numpy and Python is undone after it."""
+    of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            yield
+    finally:
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
 
 
 class Stream:

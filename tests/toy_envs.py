@@ -122,6 +122,10 @@ def vector_regularizer(phi, phi_next):
     return (phi * phi_next).sum(-1)
 
 
+def mean_inner_product(phi, phi_next):
+    return (phi * phi_next).sum(-1).mean(-1).sum()
+
+
 def nan_gradient(phi, phi_next):
     return (phi * 0.0).sum().sqrt()
 
@@ -173,3 +177,48 @@ class Endless(Counter):
 
 def endless() -> gym.Env:
     return Endless()
+
+
+class FixedBox(Counter):
+    """Three features, two action units in [-1, 1]: the spaces of tests/continuous.py."""
+
+    def __init__(self) -> None:
+        super().__init__(length=10, terminates=True)
+        self.observation_space = spaces.Box(-10.0, 10.0, (3,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def _look(self) -> np.ndarray:
+        return np.zeros(3, np.float32)
+
+
+class Bait(gym.Env):
+    """A point on a line that must get past the goal, on the side that the observation shows, within ten steps.
+
+    Reaching it pays 2 and ends the episode; each step towards the other side pays up to 0.02 at once. The best policy
+    gets 1.94 on average; one that looks only at the next reward takes the bait wherever the goal is not in reach.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.side, self.position, self.count = 1.0, 0.0, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.side = float(self.np_random.choice([-1.0, 1.0]))
+        self.position, self.count = float(self.np_random.uniform(-0.5, 0.5)), 0
+        return self._look(), {}
+
+    def step(self, action):
+        self.position = float(np.clip(self.position + 0.25 * action[0], -1.0, 1.0))
+        self.count += 1
+        reached = self.position * self.side >= 0.6
+        reward = 2.0 * reached - 0.02 * self.side * float(action[0])
+        return self._look(), reward, reached, self.count >= 10 and not reached, {}
+
+    def _look(self) -> np.ndarray:
+        return np.array([self.position, self.side], np.float32)
+
+
+def bait() -> gym.Env:
+    return Bait()

@@ -192,32 +192,34 @@ class FixedBox(Counter):
 
 
 class Bait(gym.Env):
-    """A point on a line that must get past the goal, on the side that the observation shows, within ten steps.
+    """A side is shown; the first push, of four, decides the last reward: from 1, to that side, to -1, away.
 
-    Reaching it pays 2 and ends the episode; each step towards the other side pays up to 0.02 at once. The best policy
-    gets 1.94 on average; one that looks only at the next reward takes the bait wherever the goal is not in reach.
+    Each push away pays 0.1 at once. The best policy pushes first to the side and then three times away from it: 1.2.
+    One that looks only at the next reward gets -0.6.
     """
 
     def __init__(self) -> None:
-        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = spaces.Box(-1.0, 1.0, (6,), np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.side, self.position, self.count = 1.0, 0.0, 0
+        self.side, self.pushed, self.count = 1.0, 0.0, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.side = float(self.np_random.choice([-1.0, 1.0]))
-        self.position, self.count = float(self.np_random.uniform(-0.5, 0.5)), 0
+        self.pushed, self.count = 0.0, 0
         return self._look(), {}
 
     def step(self, action):
-        self.position = float(np.clip(self.position + 0.25 * action[0], -1.0, 1.0))
+        push = self.side * float(action[0])
+        if self.count == 0:
+            self.pushed = push
         self.count += 1
-        reached = self.position * self.side >= 0.6
-        reward = 2.0 * reached - 0.02 * self.side * float(action[0])
-        return self._look(), reward, reached, self.count >= 10 and not reached, {}
+        over = self.count == 4
+        return self._look(), self.pushed * over - 0.1 * push, over, False, {}
 
     def _look(self) -> np.ndarray:
-        return np.array([self.position, self.side], np.float32)
+        phase = np.arange(4) == self.count
+        return np.array([*phase, self.side, self.pushed], np.float32)
 
 
 def bait() -> gym.Env:

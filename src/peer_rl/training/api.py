@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from peer_rl.agents.checks import check_compiler
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import make_env
 from peer_rl.envs.spec import EnvSpec
@@ -45,6 +46,7 @@ def train(
 ) -> Path:
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
     config = replace(config, device=resolve_device(config.device))
+    check_compiler(config.settings, config.device)
     path = run_path(config, Path(runs))
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)

@@ -122,6 +122,10 @@ def vector_regularizer(phi, phi_next):
     return (phi * phi_next).sum(-1)
 
 
+def mean_inner_product(phi, phi_next):
+    return (phi * phi_next).sum(-1).mean(-1).sum()
+
+
 def nan_gradient(phi, phi_next):
     return (phi * 0.0).sum().sqrt()
 
@@ -272,3 +276,50 @@ class Reach(Choice):
 
 def reach() -> gym.Env:
     return Reach()
+
+
+class FixedBox(Counter):
+    """Three features, two action units in [-1, 1]: the spaces of tests/continuous.py."""
+
+    def __init__(self) -> None:
+        super().__init__(length=10, terminates=True)
+        self.observation_space = spaces.Box(-10.0, 10.0, (3,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def _look(self) -> np.ndarray:
+        return np.zeros(3, np.float32)
+
+
+class Bait(gym.Env):
+    """A side is shown; the first push, of four, decides the last reward: from 1, to that side, to -1, away.
+
+    Each push away pays 0.1 at once. The best policy pushes first to the side and then three times away from it: 1.2.
+    One that looks only at the next reward gets -0.6.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (6,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.side, self.pushed, self.count = 1.0, 0.0, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.side = float(self.np_random.choice([-1.0, 1.0]))
+        self.pushed, self.count = 0.0, 0
+        return self._look(), {}
+
+    def step(self, action):
+        push = self.side * float(action[0])
+        if self.count == 0:
+            self.pushed = push
+        self.count += 1
+        over = self.count == 4
+        return self._look(), self.pushed * over - 0.1 * push, over, False, {}
+
+    def _look(self) -> np.ndarray:
+        phase = np.arange(4) == self.count
+        return np.array([*phase, self.side, self.pushed], np.float32)
+
+
+def bait() -> gym.Env:
+    return Bait()

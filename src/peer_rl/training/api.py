@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from peer_rl.agents.checks import check_compiler
 from peer_rl.configs import find_agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import Env, make_env
@@ -61,6 +62,7 @@ def train(
     check_packages(config.agent)
     entry = find_agent(config.agent)
     config = replace(config, device=resolve_device(config.device))
+    check_compiler(config.settings, config.device)
     path = run_path(config, Path(runs))
     keep_freed_memory()
     memory = "--buffer-size" if entry.resumes else "--batch-steps"

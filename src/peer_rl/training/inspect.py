@@ -14,7 +14,8 @@ from peer_rl.training.seeding import Stream
 
 def inspect(agent: Agent, replay: UniformReplay, rng: Stream) -> dict[str, Any]:
     """DRD, cosine, norms, rank and the regularizer's share of the gradient; leaves no trace in the agent."""
-    with torch.enable_grad():
+    # not compiled: the ratio takes two gradients of one graph, and a compiled graph gives only one
+    with torch.enable_grad(), torch.compiler.set_stance("force_eager"):
         td = agent.temporal_difference(replay.sample(rng.numpy), rng)
         ratio = gradient_ratio(td.loss, agent.regularizer(td.features), agent.critic_parameters())
     features = td.features

@@ -73,7 +73,7 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
 
 
 def tiny_config(agent: str, **changes: object):
-    assert set(TINY) >= set(AGENTS), "every agent needs a tiny run for the contracts"
+    assert set(TINY) == set(AGENTS), "every agent needs a tiny run for the contracts"
     task, settings = TINY[agent]
     return configure(agent, task, **{**settings, **changes})
 

@@ -8,6 +8,7 @@ demo: .venv/.ready
 	$(BIN)/peer-rl reproduce gridworld
 
 test: .venv/.ready
+	@sh tools/system_packages.sh
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/.ready

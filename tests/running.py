@@ -1,5 +1,6 @@
 """Helpers to train small runs and compare what they leave behind."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from peer_rl.configs import AGENTS, configure
+from peer_rl.configs import AGENTS, configure, find_agent
 from peer_rl.training.api import train
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.rundir import LOGS
@@ -70,6 +71,34 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     ),
 }
 """A task of seconds for every agent; the ring wraps, every observer fires."""
+
+
+_FAST_ACTOR_CRITIC: dict[str, object] = {
+    "settings.actor_learning_rate": 1e-3,
+    "settings.critic_learning_rate": 1e-2,
+    "settings.tau": 0.1,
+}
+_NO_ENTROPY: dict[str, object] = {"settings.initial_temperature": 1e-6, "settings.temperature_learning_rate": 1e-9}
+FAST: dict[str, dict[str, object]] = {
+    "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},
+    "td3": _FAST_ACTOR_CRITIC,
+    "metd3": _FAST_ACTOR_CRITIC,
+    "sac": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
+    "redq": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
+}
+"""Settings with which every agent learns the value of a toy task in 1,500 steps."""
+
+
+def toy(agent: str, name: str) -> str:
+    """The toy task ``name``, with the kind of actions that the agent takes."""
+    return f"toy_envs:{'continuous_' if find_agent(agent).actions == 'continuous' else ''}{name}"
+
+
+def toy_config(agent: str, name: str, **changes: object):
+    """The agent's tiny run, on a toy task, with fast learning."""
+    assert set(FAST) == set(OURS), "every agent needs settings for fast learning"
+    config = tiny_config(agent, **{**FAST[agent], **changes})
+    return dataclasses.replace(config, task=toy(agent, name))
 
 
 def tiny_config(agent: str, **changes: object):

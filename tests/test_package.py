@@ -33,7 +33,9 @@ def test_importing_the_package_and_its_configs_imports_no_torch():
     assert python(code + f"print([m for m in '{heavy}'.split(',') if m in sys.modules])").strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["train", "dqn"], ["eval"], ["report"], ["reproduce"], ["list"], ["doctor"]])
+@pytest.mark.parametrize(
+    "command", [[], ["train", "dqn"], ["eval"], ["watch"], ["report"], ["reproduce"], ["list"], ["doctor"]]
+)
 def test_help_is_quick(command):
     """0.5 s is the promise for peer-rl --help; the best of three, since other tests run beside this one."""
     times = []

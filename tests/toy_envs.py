@@ -166,6 +166,64 @@ def multi_discrete_actions() -> gym.Env:
     return Continuous(spaces.MultiDiscrete([2, 3]))
 
 
+class Drawn(Choice):
+    """Draws pictures of an odd size, or what it is told to; pays what chance gives."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, render_mode: str | None = None, picture: object = "random") -> None:
+        super().__init__()
+        self.render_mode, self.picture = render_mode, picture
+
+    def step(self, action):
+        observation = self._look()
+        return observation, float(observation[1]), True, False, {}
+
+    def render(self):
+        if self.picture != "random":
+            return self.picture
+        return np.random.default_rng(0).integers(256, size=(33, 47, 3), dtype=np.uint8)
+
+
+def drawn(render_mode: str | None = None) -> gym.Env:
+    return Drawn(render_mode)
+
+
+def not_drawn(render_mode: str | None = None) -> gym.Env:
+    return Drawn(render_mode, picture=None)
+
+
+class Steered(gym.ActionWrapper):
+    """An environment of two actions, steered by the sign of one number."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def action(self, action):
+        return int(action[0] > 0)
+
+
+def continuous_truncating() -> gym.Env:
+    return Steered(truncating())
+
+
+def continuous_terminating() -> gym.Env:
+    return Steered(terminating())
+
+
+def continuous_choice() -> gym.Env:
+    return Steered(choice())
+
+
+def continuous_nan_reward() -> gym.Env:
+    return Steered(nan_reward())
+
+
+def continuous_nan_observation() -> gym.Env:
+    return Steered(nan_observation())
+
+
 class Endless(Counter):
     def __init__(self) -> None:
         super().__init__(length=10**9, terminates=True)

@@ -1,6 +1,8 @@
 """Every command with right input, as a user types it."""
 
 import json
+import re
+import sys
 
 import pytest
 from running import peer_rl
@@ -97,11 +99,37 @@ def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tm
     result = peer_rl("doctor", "--runs", tmp_path)
     assert result.returncode == 0, result.stdout
     assert "all that training needs is here" in result.stdout
+    for words in (
+        "PyBullet's tasks: pybullet 3",
+        "MuJoCo's tasks: mujoco 3",
+        "peer-rl watch: imageio-ffmpeg",
+        "MuJoCo can",
+    ):
+        assert words in result.stdout
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = peer_rl("doctor", "--runs", blocked / "runs")
     assert result.returncode == 2
     assert "mend: choose another place with --runs" in result.stdout
+
+
+def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, tmp_path):
+    from peer_rl.cli import doctor
+
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.main(["--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "MuJoCo's tasks: mujoco not installed\n          mend: pip install 'peer-rl[mujoco]'" in said
+    assert "Weights & Biases: wandb not installed\n          mend: pip install 'peer-rl[wandb]'" in said
+    assert "no C++ compiler, which --compile needs\n          mend: apt-get install g++" in said
+
+
+def test_list_tells_dimensions_and_where_they_differ_from_the_papers():
+    rows = peer_rl("list", "tasks").stdout
+    assert re.search(r"pybullet/ant +Four legs run; 28 observations, 8 actions\n", rows)
+    assert re.search(r"mujoco/ant +.*105 observations, 8 actions; the paper's has 111", rows)
 
 
 def test_version_and_bare_command():

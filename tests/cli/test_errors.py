@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from running import leavings, peer_rl
 
+from peer_rl.configs import configure
+from peer_rl.training.api import train
 from peer_rl.training.checkpoint import Checkpoints
 
 GRID = ["train", "dqn", "--task", "gridworld/paper"]
@@ -228,6 +230,30 @@ def test_files_where_folders_should_be(finished, tmp_path):
     (tmp_path / "file").write_text("mine")
     said = complaint("reproduce", "gridworld", "--profile", "smoke", "--runs", tmp_path / "file", cwd=tmp_path)
     assert "file" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on a file's size")
+def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
+    """As a full disk, but without root: 28 kB are enough for checkpoints until Adam's state makes them larger."""
+    import resource
+
+    limit = (28 << 10, 28 << 10)
+
+    command = [*GRID, "--steps", "1200", "--quiet", "--checkpoint-seconds", "0", "--runs"]
+    limited = subprocess.run(
+        [sys.executable, "-m", "peer_rl", *command, str(tmp_path / "limited")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    assert limited.returncode == 2, limited
+    assert len(limited.stderr.strip().splitlines()) == 1, limited.stderr
+    assert "may not grow any more" in limited.stderr
+    run = tmp_path / "limited/paper/gridworld-paper/dqn+steps1200/seed0"
+    assert 800 < Checkpoints(run / "checkpoint").load().step < 1200
+    assert peer_rl(*command, tmp_path / "limited").returncode == 0
+    assert leavings(run) == leavings(train(configure("dqn", "gridworld/paper", steps=1200), runs=tmp_path / "roomy"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root on Linux")

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from running import OURS, final, leavings, tiny_config, tiny_run, weights
+from running import OURS, final, leavings, tiny_config, tiny_run, toy, toy_config, weights
 
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.tasks import TASKS, find_task
@@ -176,14 +176,9 @@ def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
     """Reward 1 a step, gamma 0.5: worth 2 if the episode is only cut off, 1 if it ends."""
     worth = {}
     for kind in ("truncating", "terminating"):
-        config = tiny_config(
-            agent,
-            steps=1_500,
-            beta=0.0,
-            **{"learning.gamma": 0.5, "settings.learning_rate": 1e-2, "settings.tau": 0.1, "learning.n_step": 3},
-        )
-        path = train(dataclasses.replace(config, task=f"toy_envs:{kind}"), runs=tmp_path)
-        agent_there = build_agent(read_config(path), spec_of(make_env(find_task(f"toy_envs:{kind}"))), CPU)
+        settings = {"learning.gamma": 0.5, "learning.n_step": 3}
+        path = train(toy_config(agent, kind, steps=1_500, beta=0.0, **settings), runs=tmp_path)
+        agent_there = build_agent(read_config(path), spec_of(make_env(find_task(toy(agent, kind)))), CPU)
         agent_there.load_state_dict(final(path).components["agent"])
         worth[kind] = agent_there.value(np.array([[1.0, 0.0]], np.float32)).item()
     assert worth["truncating"] == pytest.approx(2.0, abs=0.1)

@@ -1,17 +1,23 @@
 """The paper's PyBullet and MuJoCo tasks: its dimensions, episodes that repeat bit for bit, and no noise."""
 
+import json
+import os
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from running import peer_rl
 
+from peer_rl.configs import configure
 from peer_rl.envs.engines import engine_of
 from peer_rl.envs.make import make_env
 from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError
+from peer_rl.training.api import train
 
 SUITES = sorted(name for name, task in TASKS.items() if task.suite in ("pybullet", "mujoco"))
 DIFFERENT = {"mujoco/reacher": (10, 11), "mujoco/ant": (105, 111), "mujoco/inverted-double-pendulum": (9, 11)}
@@ -68,6 +74,13 @@ def test_pybullet_needs_the_reset_at_making(name):
     assert play(bare, seed=3) != first
 
 
+def test_a_runs_manifest_tells_the_environments_version_and_the_simulators(tmp_path):
+    config = configure("td3", "mujoco/hopper", steps=60, start_steps=50, batch_size=8, eval_every=0)
+    manifest = json.loads((train(config, runs=tmp_path) / "manifest.json").read_text())
+    assert manifest["environment"] == "Hopper-v5"
+    assert manifest["packages"]["mujoco"] == metadata.version("mujoco")
+
+
 NOISE = """
 from peer_rl.envs.make import make_env
 from peer_rl.envs.tasks import find_task
@@ -96,7 +109,9 @@ def test_training_loads_no_gl(tmp_path):
         "mapped = [line for line in open('/proc/self/maps') if any(name in line for name in libraries)]\n"
         "print(loaded, mapped)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    env = {name: value for name, value in os.environ.items() if name != "MUJOCO_GL"}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True, env=env)
     assert result.stdout.splitlines()[-1] == "[] []"
 
 
@@ -166,3 +181,14 @@ def test_a_missing_simulator_is_one_line_of_the_command_line(tmp_path):
 def test_unknown_tasks_of_a_suite(name, words):
     with pytest.raises(ConfigError, match=words):
         find_task(name)
+
+
+def test_the_docs_show_the_table():
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.splitlines()]
+    shown = {row[0]: row[1:] for row in rows if row[0] in SUITES}
+    for name in SUITES:
+        task = TASKS[name]
+        papers = [task.paper_dimensions[0]] if task.suite == "mujoco" else []
+        sizes = [str(size) for size in (task.dimensions[0], *papers, task.dimensions[1])]
+        assert shown[name] == [*sizes, task.make.split(":")[-1]]

@@ -61,6 +61,47 @@ def test_two_are_kept_and_no_segment_that_one_of_them_needs_is_deleted(saved):
     assert {path.name for path in (saved.folder / "replay").iterdir()} == named
 
 
+def test_many_small_checkpoints_do_not_leave_as_many_segments(tmp_path, monkeypatch):
+    """Segments of one row, joined until they are 10 rows large; whatever is kept can be restored in full."""
+    monkeypatch.setattr(module, "_SMALL_SEGMENT", 10 * 4)
+    checkpoints, ring = Checkpoints(tmp_path / "checkpoint"), ring_with(0, capacity=100)
+    most = 0
+    for row in range(250):
+        ring.append({"x": row})
+        checkpoints.save(row + 1, components(row), ring, {})
+        most = max(most, len(list((checkpoints.folder / "replay").iterdir())))
+    assert most <= 100 / 10 + 4, "a partly overwritten one, the one that grows, and the older checkpoint's"
+    for step in checkpoints.steps():
+        again = ring_with(0, capacity=100)
+        module.read_checkpoint(checkpoints.folder / f"{step:012d}").restore_replay(again)
+        assert again.rows(step - 100, step)["x"].tolist() == list(range(step - 100, step))
+
+
+def test_a_segment_that_is_large_is_not_written_again(saved, monkeypatch):
+    monkeypatch.setattr(module, "_SMALL_SEGMENT", 0)
+    large = saved.folder / "replay" / f"{0:012d}-{8:012d}.safetensors"
+    before = large.stat().st_mtime_ns
+    saved.save(9, components(9.0), ring_with(9), {})
+    assert large.stat().st_mtime_ns == before
+    assert {path.name for path in large.parent.iterdir()} == {large.name, f"{8:012d}-{9:012d}.safetensors"}
+
+
+def test_each_file_is_read_once_to_go_on(saved, monkeypatch):
+    read: list[str] = []
+    read_bytes = module.Path.read_bytes
+    monkeypatch.setattr(module.Path, "read_bytes", lambda path: read.append(path.name) or read_bytes(path))
+    ring = ring_with(0)
+    Checkpoints(saved.folder).load(ring)
+    assert ring.rows(0, 8)["x"].tolist() == list(range(8))
+    assert sorted(read) == sorted(set(read))
+    assert any("-" in name for name in read), "the replay's segments are among them"
+
+
+def test_a_replay_with_other_columns_is_refused(saved):
+    with pytest.raises(CheckpointError, match="does not fit this version of the replay"):
+        Checkpoints(saved.folder).load(Ring(10, {"y": ((), np.float32)}))
+
+
 @pytest.mark.parametrize("nth", range(13))
 def test_a_crash_anywhere_inside_save_keeps_a_loadable_checkpoint(saved, nth, monkeypatch):
     """Every write, fsync and rename in turn is the last thing that happens."""

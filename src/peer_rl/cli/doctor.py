@@ -14,8 +14,15 @@ from pathlib import Path
 from peer_rl.cli.options import parse
 
 _CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
-_REPORT = ("plotly", "matplotlib", "rliable")
-_SB3 = ("stable-baselines3", "sb3-contrib")
+_EXTRAS = {
+    "report": ("figures and tables", ("plotly", "matplotlib", "rliable")),
+    "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
+    "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
+    "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
+    "tensorboard": ("TensorBoard", ("tensorboard",)),
+    "wandb": ("Weights & Biases", ("wandb",)),
+    "video": ("peer-rl watch", ("imageio-ffmpeg",)),
+}
 _ROOM = 1 << 30
 
 
@@ -40,7 +47,7 @@ class Finding:
 def main(arguments: list[str]) -> int:
     """Print every finding, and the command that mends each."""
     options = parse(DoctorOptions, arguments, prog="peer-rl doctor")
-    findings = [*_python(), *_packages(), *_hardware(), *_place(options.runs)]
+    findings = [*_python(), *_packages(), *_tools(), *_hardware(), *_place(options.runs)]
     for finding in findings:
         print(f"{finding.level:<9} {finding.text}" + (f"\n{'':<9} mend: {finding.mend}" if finding.mend else ""))
     missing = sum(finding.level == "missing" for finding in findings)
@@ -60,16 +67,38 @@ def _packages() -> Iterator[Finding]:
             yield Finding("ok", f"{name} {version(name)}")
         except PackageNotFoundError:
             yield Finding("missing", f"{name} is not installed", f"pip install {name}")
-    absent = [name for name in _REPORT if find_spec(name) is None]
-    if absent:
-        yield Finding("optional", f"reports need {', '.join(absent)}", "pip install 'peer-rl[report]'")
+    for extra, (purpose, names) in _EXTRAS.items():
+        absent = [name for name in names if _version(name) is None]
+        if absent:
+            mend = f"pip install 'peer-rl[{extra}]'"
+            yield Finding("optional", f"{purpose}: {' and '.join(absent)} not installed", mend)
+        else:
+            yield Finding("ok", f"{purpose}: " + ", ".join(f"{name} {_version(name)}" for name in names))
+
+
+def _version(name: str) -> str | None:
+    """The package's version; None if it is not there or its module is not."""
+    try:
+        return version(name) if find_spec(name.replace("-", "_")) else None
+    except PackageNotFoundError:
+        return None
+
+
+def _tools() -> Iterator[Finding]:
+    """What pip cannot install."""
+    if shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++"):
+        yield Finding("ok", "a C++ compiler, for --compile")
     else:
-        yield Finding("ok", "reports: " + ", ".join(f"{name} {version(name)}" for name in _REPORT))
-    absent = [name for name in _SB3 if find_spec(name.replace("-", "_")) is None]
-    if absent:
-        yield Finding("optional", f"ppo and trpo need {', '.join(absent)}", "pip install 'peer-rl[sb3]'")
+        yield Finding("optional", "no C++ compiler, which --compile needs", "apt-get install g++")
+    if _version("mujoco") is None or _version("gymnasium") is None:
+        return
+    from peer_rl.envs.headless import MENDS, try_drawing
+
+    reason = try_drawing()
+    if reason:
+        yield Finding("optional", f"MuJoCo cannot draw, which peer-rl watch needs ({reason})", MENDS["osmesa"])
     else:
-        yield Finding("ok", "ppo, trpo: " + ", ".join(f"{name} {version(name)}" for name in _SB3))
+        yield Finding("ok", "MuJoCo can draw")
 
 
 def _hardware() -> Iterator[Finding]:

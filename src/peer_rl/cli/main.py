@@ -12,6 +12,7 @@ from peer_rl.version import __version__
 COMMANDS = {
     "train": "train one run; the same command again continues it",
     "eval": "evaluate a run's policy",
+    "watch": "record a video of a run's policy",
     "report": "figures and tables of run directories",
     "reproduce": "run a table or figure of the paper, then report",
     "list": "agents, tasks and experiments there are",

@@ -70,7 +70,9 @@ class GridWorld(gym.Env[np.int64, np.int64]):
             for state in (S1, S2):
                 cells[divmod(state, COLUMNS)] = (170, 170, 170)
             cells[divmod(self._state, COLUMNS)] = (38, 139, 210)
-            return cells.repeat(32, axis=0).repeat(32, axis=1)
+            picture = cells.repeat(32, axis=0).repeat(32, axis=1)
+            picture[::32] = picture[:, ::32] = 200  # lines between the cells
+            return picture
         signs = ["A" if s == self._state else "T" if s == GOAL else "." for s in range(STATES)]
         return "\n".join("".join(signs[row * COLUMNS : (row + 1) * COLUMNS]) for row in range(ROWS))
 

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
 
 from peer_rl.errors import ConfigError
 
-MEND = "apt-get install libosmesa6"
-"""The smaller of the Debian packages that draw without a screen; libegl1 with libgl1-mesa-dri is the other way."""
-_BACKENDS = {"egl": "EGL", "osmesa": "OSMesa"}
+MENDS = {"osmesa": "apt-get install libosmesa6", "egl": "apt-get install libegl1 libgl1-mesa-dri libopengl0"}
+"""Debian's packages. On a processor both are equally quick, and OSMesa is much less to install."""
+_LIBRARIES = {"osmesa": ("OSMesa",), "egl": ("EGL", "OpenGL")}
+_TRIAL = """
+from peer_rl.envs.headless import choose_backend
+choose_backend()
+import mujoco
+with mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 32, 32) as renderer:
+    assert renderer.render().shape == (32, 32, 3)
+"""
 
 
 def choose_backend() -> str:
@@ -18,15 +30,49 @@ def choose_backend() -> str:
 
     MuJoCo reads the variable when it is imported, so this comes first.
     """
-    given = os.environ.get("MUJOCO_GL", "")
-    if given in _BACKENDS and sys.platform == "linux" and not find_library(_BACKENDS[given]):
-        raise ConfigError(
-            f"MUJOCO_GL is {given}, but this machine has no lib{_BACKENDS[given]}; unset it, or run: {MEND}"
-        )
+    given = check_backend()
     if given or sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         return given
-    for backend, library in _BACKENDS.items():
-        if find_library(library):
+    for backend in ("egl", "osmesa") if _has_graphics_card() else ("osmesa", "egl"):
+        if _found(backend):
             os.environ["MUJOCO_GL"] = backend
             return backend
-    raise ConfigError(f"drawing MuJoCo without a screen needs a GL library; run: {MEND}")
+    raise ConfigError(f"drawing MuJoCo without a screen needs a GL library; run: {MENDS['osmesa']}")
+
+
+def check_backend() -> str:
+    """The user's own MUJOCO_GL, refused if this machine lacks it: even a MuJoCo that draws nothing would not start."""
+    given = os.environ.get("MUJOCO_GL", "").lower()
+    if sys.platform == "linux" and given in _LIBRARIES and not _found(given):
+        names = " and ".join(f"lib{name}" for name in _LIBRARIES[given])
+        raise ConfigError(f"MUJOCO_GL is {given}, which needs {names}; unset it, or run: {MENDS[given]}")
+    return given
+
+
+def try_drawing() -> str:
+    """Draw a picture in a process of its own; what went wrong, or an empty string."""
+    try:
+        result = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "it took more than a minute"
+    lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+    return lines[-1].removeprefix("peer_rl.errors.ConfigError: ") if result.returncode else ""
+
+
+def _found(backend: str) -> bool:
+    return all(find_library(library) for library in _LIBRARIES[backend])
+
+
+def _has_graphics_card() -> bool:
+    return bool([*Path("/dev").glob("dri/renderD*"), *Path("/dev").glob("nvidia[0-9]*")])
+
+
+def draw_quickly(env: gym.Env[Any, Any]) -> None:
+    """No shadows, mirrors or multisampling: many times the pictures a second on a processor.
+
+    Comes before the first picture; the physics does not know.
+    """
+    model = env.unwrapped.model  # type: ignore[attr-defined]
+    model.vis.quality.offsamples = 0
+    model.light_castshadow[:] = 0
+    model.mat_reflectance[:] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import gymnasium as gym
@@ -9,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
-from peer_rl.envs.headless import choose_backend
+from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import Task
 from peer_rl.errors import ConfigError
@@ -35,14 +36,16 @@ def make_env(task: Task, *, max_episode_steps: int | None = None, render_mode: s
 def _registered(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
     engine = engine_of(task)
     check_installed(task, engine)
-    if engine == "mujoco" and render_mode:
-        choose_backend()
+    if engine == "mujoco":
+        choose_backend() if render_mode else check_backend()
     try:
         with quiet(engine):
             env = gym.make(
                 task.make, max_episode_steps=max_episode_steps, render_mode=render_mode, disable_env_checker=True
             )
             settle(env, engine)
+            if engine == "mujoco" and render_mode:
+                draw_quickly(env)
             return env
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
@@ -56,6 +59,10 @@ def _reason(error: Exception) -> str:
 
 def _factory(task: Task, render_mode: str | None) -> Env:
     factory = load_object(task.make)
+    if render_mode and "render_mode" not in inspect.signature(factory).parameters:
+        raise ConfigError(
+            f"task {task.name} cannot be drawn: let its factory take render_mode, and render() return an rgb_array"
+        )
     try:
         env = factory(render_mode=render_mode) if render_mode else factory()
     except Exception as error:

@@ -30,6 +30,11 @@ class Ring:
         """Number of the oldest row still here."""
         return max(0, self.total - self.capacity)
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return sum(column.nbytes for column in self.columns.values()) // self.capacity
+
     def append(self, row: dict[str, Any]) -> None:
         """Add one row, dropping the oldest if the ring is full."""
         slot = self.total % self.capacity

@@ -15,7 +15,7 @@ import torch
 
 from peer_rl.configs import find_agent
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import make_env
+from peer_rl.envs.make import Env, make_env
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, RunError
@@ -79,6 +79,11 @@ def train(
                 f"the disk is full, training of {path} stopped; free some space and type the same command again: it "
                 + ("goes on from the last checkpoint" if entry.resumes else "starts from the beginning")
             ) from error
+        if error.errno == errno.EFBIG:
+            raise RunError(
+                f"a file of {path} may not grow any more, training stopped; raise the limit (ulimit -f) and type the "
+                "same command again: it goes on from the last checkpoint"
+            ) from error
         raise
     except MemoryError as error:
         raise RunError(f"not enough memory for {path}: {error}; take a smaller {memory}") from error
@@ -125,12 +130,21 @@ class Policy:
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
         """Play episodes without exploration; nothing is written."""
-        env = make_env(find_task(self.config.task), max_episode_steps=self.config.max_episode_steps)
-        seeds = [episode_seed(seed, "policy", index) for index in range(episodes)]
+        env = self.make_env()
         try:
-            return evaluate(self.agent, env, self.spec, seeds=seeds, rng=self._rng)
+            return evaluate(self.agent, env, self.spec, seeds=self.episode_seeds(episodes, seed), rng=self._rng)
         finally:
             env.close()
+
+    def make_env(self, render_mode: str | None = None) -> Env:
+        """An environment as the run was trained in."""
+        task, limit = find_task(self.config.task), self.config.max_episode_steps
+        return make_env(task, max_episode_steps=limit, render_mode=render_mode)
+
+    @staticmethod
+    def episode_seeds(episodes: int, seed: int) -> list[int]:
+        """Seeds of the episodes that ``evaluate`` plays."""
+        return [episode_seed(seed, "policy", index) for index in range(episodes)]
 
 
 def load(run: Path | str, device: str = "auto") -> Policy:

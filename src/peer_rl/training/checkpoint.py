@@ -20,6 +20,7 @@ from peer_rl.training.trees import Tree, pack, unpack
 
 SCHEMA = 1
 KEPT = 2
+_SMALL_SEGMENT = 1 << 20
 _SUMS = "SHA256SUMS"
 _META = "checkpoint.json"
 _COMPONENTS = ("agent", "loop", "replay")
@@ -35,12 +36,19 @@ class Checkpoint:
     segments: list[dict[str, Any]]
     folder: Path
 
-    def restore_replay(self, ring: Ring) -> None:
-        """Read the segments back, oldest first."""
+    def restore_replay(self, ring: Ring | None) -> None:
+        """Read the segments, oldest first, each once: checked, then put into ``ring`` if there is one."""
         folder = self.folder.parent / "replay"
         for segment in self.segments:
-            rows = unpack(_read(folder / segment["file"], segment["sha256"], self.folder))
-            ring.restore(segment["start"], {name: tensor.numpy() for name, tensor in rows.items()})
+            content = _read(folder / segment["file"], segment["sha256"], self.folder)
+            if ring is None:
+                continue
+            try:
+                rows = {name: tensor.numpy() for name, tensor in unpack(content).items()}
+                ring.restore(segment["start"], rows)
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                reason = " ".join(str(error).split())
+                raise CheckpointError(f"{self.folder} does not fit this version of the replay: {reason}") from error
 
 
 class Checkpoints:
@@ -56,14 +64,13 @@ class Checkpoints:
             return []
         return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())
 
-    def load(self) -> Checkpoint | None:
-        """The newest checkpoint, every byte of it checked; None if there is none."""
+    def load(self, ring: Ring | None = None) -> Checkpoint | None:
+        """The newest checkpoint, every byte of it checked, its replay rows put into ``ring``; None if there is none."""
         steps = self.steps()
         if not steps:
             return None
         checkpoint = read_checkpoint(self._path(steps[-1]))
-        for segment in checkpoint.segments:
-            _read(self.folder / "replay" / segment["file"], segment["sha256"], checkpoint.folder)
+        checkpoint.restore_replay(ring)
         self._segments = list(checkpoint.segments)
         return checkpoint
 
@@ -93,10 +100,17 @@ class Checkpoints:
         self.clean()
 
     def _add_segment(self, ring: Ring) -> None:
-        """Write the rows added since the last segment; forget segments that the ring has overwritten."""
-        saved = self._segments[-1]["stop"] if self._segments else 0
-        start = max(saved, ring.oldest)
-        if start < ring.total:
+        """Write the rows added since the last segment; forget segments that the ring has overwritten.
+
+        A last segment that is small is written again with the new rows, so that a run with many checkpoints does not
+        end up with as many files; the checkpoint before this one keeps its own until it is dropped.
+        """
+        kept = list(self._segments)
+        saved = kept[-1]["stop"] if kept else 0
+        if saved < ring.total:
+            if kept and ring.row_bytes * (saved - kept[-1]["start"]) < _SMALL_SEGMENT:
+                saved = kept.pop()["start"]
+            start = max(saved, ring.oldest)
             folder = self.folder / "replay"
             folder.mkdir(exist_ok=True)
             name = f"{start:012d}-{ring.total:012d}.safetensors"
@@ -104,8 +118,8 @@ class Checkpoints:
             write_durably(folder / name, content)
             sync_directory(folder)
             digest = sha256(content).hexdigest()
-            self._segments.append({"file": name, "start": start, "stop": ring.total, "sha256": digest})
-        self._segments = [segment for segment in self._segments if segment["stop"] > ring.oldest]
+            kept.append({"file": name, "start": start, "stop": ring.total, "sha256": digest})
+        self._segments = [segment for segment in kept if segment["stop"] > ring.oldest]
 
     def clean(self) -> None:
         """Delete checkpoints beyond the last two, unpublished leftovers, and segments that none of them names."""

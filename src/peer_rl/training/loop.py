@@ -155,7 +155,10 @@ class Trainer:
         """A random action in the random phase, the agent's with exploration after it."""
         if self.step < self.config.learning.start_steps:
             return self.spec.random_action(self.streams.explore.numpy)
-        return self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
+        action = self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
+        if not np.isfinite(action).all():  # a simulator may take a NaN badly
+            raise self.run.stopped(self.step, f"the agent's action became {action}")
+        return action
 
     def learn(self) -> None:
         """The updates that are due after this step."""
@@ -188,7 +191,7 @@ class Trainer:
         self.observers.checkpoint_seconds += self._saved - began
 
     def _resume(self) -> None:
-        checkpoint = self.run.open()
+        checkpoint = self.run.open(self.replay.ring)
         if checkpoint is None:
             return
         loop = checkpoint.components["loop"]
@@ -198,7 +201,6 @@ class Trainer:
             for name in _COUNTERS:
                 setattr(self.progress, name, loop[name])
             self.observers.load_state_dict(loop, self.device)
-            checkpoint.restore_replay(self.replay.ring)
             self.replay.load_state_dict(checkpoint.components["replay"])
         except (KeyError, ValueError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())

@@ -18,6 +18,7 @@ from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
+from peer_rl.replay.ring import Ring
 from peer_rl.training.checkpoint import Checkpoint, Checkpoints
 from peer_rl.training.files import JsonLines, check_length, replace_file
 
@@ -118,9 +119,9 @@ class RunDirectory:
             changes = ", ".join(f"{name} was {theirs.get(name)} and is {mine.get(name)}" for name in differing)
             raise RunError(f"{self.path} was begun with other settings: {changes}; choose another --runs")
 
-    def open(self) -> Checkpoint | None:
-        """Verify the newest checkpoint, cut the logs back to it, and open them for writing."""
-        checkpoint = self.checkpoints.load()
+    def open(self, ring: Ring | None = None) -> Checkpoint | None:
+        """Verify the newest checkpoint, cut the logs back to it and open them; ``ring`` gets the replay's rows."""
+        checkpoint = self.checkpoints.load(ring)
         if checkpoint is None and self.state() == "finished":
             raise RunError(f"{self.path} is finished but its checkpoint is gone; delete the folder to train it again")
         lengths = checkpoint.lengths if checkpoint else {}
@@ -141,10 +142,14 @@ class RunDirectory:
         path = self.path / "manifest.json"
         if path.exists() and not again:
             return
-        packages = (*_PACKAGES, *find_agent(self.config.agent).packages)
+        from peer_rl.envs.engines import MODULES, engine_of  # here: reading runs needs no Gymnasium
+
+        task = find_task(self.config.task)
+        packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,
             "packages": {name: metadata.version(name) for name in packages},
+            "environment": task.make,
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),

@@ -1,0 +1,75 @@
+"""``peer-rl watch RUN``: film a run's policy."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from peer_rl.cli.options import parse
+from peer_rl.configs.checks import check_not_negative, check_positive
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """Record a video of the policy in a run's newest checkpoint; needs no screen.
+
+    It shows the episodes that peer-rl eval plays with the same seed.
+    """
+
+    run: Positional[Path]
+    """The run directory."""
+    episodes: int = 1
+    """Episodes to record, one after the other in one video."""
+    seed: int = 0
+    """Seed of the episodes."""
+    out: Path | None = None
+    """The video; RUN/videos/step-N.mp4 if not given."""
+    fps: float | None = None
+    """Frames per second; the environment's own if not given."""
+    max_steps: int | None = None
+    """Steps after which an episode is cut short."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+
+
+def main(arguments: list[str]) -> int:
+    """Record, and say where the video is."""
+    options = parse(WatchOptions, arguments, prog="peer-rl watch")
+    check_positive("episodes", options.episodes)
+    check_not_negative("seed", options.seed)
+    for name in ("fps", "max_steps"):
+        if getattr(options, name) is not None:
+            check_positive(name, getattr(options, name))
+    from rich.console import Console
+
+    from peer_rl.training.api import load
+    from peer_rl.video import check_installed, record
+
+    check_installed()
+    policy = load(options.run, options.device)
+    out = options.out or options.run / "videos" / f"step-{policy.step}.mp4"
+    env = policy.make_env(render_mode="rgb_array")
+    console = Console(file=sys.stderr)
+    label = f"recording {policy.config.agent} on {policy.config.task}"
+    if not console.is_terminal:
+        print(f"{label} ...", file=sys.stderr, flush=True)
+    try:
+        with console.status(label) as status:
+            result = record(
+                env,
+                lambda observation, first: policy.act(observation, first=first),
+                seeds=policy.episode_seeds(options.episodes, options.seed),
+                out=out,
+                fps=options.fps,
+                max_steps=options.max_steps,
+                show=lambda episode, step: status.update(f"{label}: episode {episode + 1}, step {step}"),
+            )
+    finally:
+        env.close()
+    for index, (total, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
+        print(f"episode {index + 1}: return {total:.2f}, length {length} steps")
+    print(f"video: {out}")
+    return 0

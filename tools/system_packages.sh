@@ -1,0 +1,26 @@
+#!/bin/sh
+# What the tests need from Debian beside Python: a C++ compiler (torch.compile) and a GL library (pictures of MuJoCo).
+# Installs what is missing if we may; otherwise says what to install, and the tests that need it are skipped.
+set -eu
+[ "$(uname)" = Linux ] || exit 0
+
+can_draw() { # libEGL alone is not enough: it needs a driver, Mesa's or NVIDIA's
+    libraries=$(PATH="$PATH:/sbin:/usr/sbin" ldconfig -p)
+    case "$libraries" in
+        *libOSMesa.so*|*libEGL_nvidia.so*) return 0 ;;
+        *libEGL_mesa.so*) ls /usr/lib/*/dri/swrast_dri.so >/dev/null 2>&1 ;;
+        *) return 1 ;;
+    esac
+}
+
+missing=""
+command -v g++ >/dev/null || missing="$missing g++"
+can_draw || missing="$missing libosmesa6"
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "installing$missing (a minute or two, once) ..."
+    # shellcheck disable=SC2086  # one word a package
+    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    then exit 0; fi
+fi
+echo "peer-rl: going on without$missing, which some tests need; to have them: sudo apt-get install$missing" >&2

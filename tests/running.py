@@ -102,7 +102,7 @@ def toy_config(agent: str, name: str, **changes: object):
 
 
 def tiny_config(agent: str, **changes: object):
-    assert set(TINY) >= set(AGENTS), "every agent needs a tiny run for the contracts"
+    assert set(TINY) == set(AGENTS), "every agent needs a tiny run for the contracts"
     task, settings = TINY[agent]
     return configure(agent, task, **{**settings, **changes})
 

@@ -1,5 +1,6 @@
 """Every number that README.md and docs/gridworld.md show comes from the run directories under results/."""
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,13 @@ def test_cartpole_reaches_400():
         last = [read_json_lines(run / "eval.jsonl")[-1] for run in runs]
         assert {row["step"] for row in last} == {20_000}
         assert sum(row["mean"] for row in last) / 5 >= 400
+
+
+@pytest.mark.parametrize("agent", ["ppo", "trpo"])
+def test_the_table_of_the_on_policy_agents(agent):
+    runs = sorted((ROOT / "results/on-policy/paper/gym-CartPole-v1" / f"{agent}+steps30000").iterdir())
+    found = [{row["step"]: row["mean"] for row in read_json_lines(run / "eval.jsonl")} for run in runs]
+    assert [sorted(steps) for steps in found] == 3 * [list(range(5_000, 30_001, 5_000))]
+    columns = [[steps[step] for steps in found] for step in sorted(found[0])]
+    cells = [f"{statistics.mean(column):.0f} ± {statistics.stdev(column):.0f}" for column in columns]
+    assert shown("docs/agents/ppo-trpo.md", (f"| {agent} |",)) == [f"| {agent} | {' | '.join(cells)} |"]

@@ -11,39 +11,51 @@ from pathlib import Path
 import pytest
 from running import leavings, peer_rl
 
-COMMAND = ["train", "dqn", "--task", "gridworld/paper", "--steps", "12000", "--seed", "7", "--quiet"]
-RUN = Path("paper/gridworld-paper/dqn+steps12000/seed7")
+_NETWORKS = ["--critic.hidden", "16", "16", "--actor.hidden", "16", "16"]
+_SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-every", "1000", "--eval-episodes", "1"]
+COMMANDS = {
+    "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
+    "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
+    "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
+}
+"""Kills, steps and command."""
 
 
-def start(runs: Path) -> subprocess.Popen:
-    arguments = [*COMMAND, "--runs", str(runs), "--checkpoint-seconds", "0.2"]
+def start(command: list[str], runs: Path) -> subprocess.Popen:
+    arguments = [*command, "--runs", str(runs), "--checkpoint-seconds", "0.2"]
     return subprocess.Popen([sys.executable, "-m", "peer_rl", *arguments], stdout=subprocess.DEVNULL)
 
 
-def newest(run: Path) -> int:
-    folder = run / "checkpoint"
-    return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=0) if folder.exists() else 0
+def newest(runs: Path) -> int:
+    """Step of the newest checkpoint of the one run below ``runs``."""
+    return max((int(path.name) for path in runs.rglob("checkpoint/*") if path.name.isdigit()), default=0)
 
 
-@pytest.mark.parametrize("kills", [5])
-def test_kill_9_at_random_moments(tmp_path, kills):
+def the_run(runs: Path) -> Path:
+    (config,) = runs.rglob("config.toml")
+    return config.parent
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_kill_9_at_random_moments(tmp_path, name):
     """Each kill comes a random moment after a new checkpoint, so that some of the run is lost and played again."""
-    whole = tmp_path / "whole"
-    assert peer_rl(*COMMAND, "--runs", whole).returncode == 0
-    dice = random.Random(0)
-    broken, killed_at = tmp_path / "broken", []
+    kills, steps, words = COMMANDS[name]
+    command = ["train", *words, "--steps", str(steps), "--seed", "7", "--quiet"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert peer_rl(*command, "--runs", whole).returncode == 0
+    dice, killed_at = random.Random(0), []
     for _ in range(kills):
-        before, process = newest(broken / RUN), start(broken)
+        before, process = newest(broken), start(command, broken)
         deadline = time.monotonic() + 60
-        while newest(broken / RUN) <= before and process.poll() is None:
+        while newest(broken) <= before and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(dice.uniform(0.0, 0.5))
         assert process.poll() is None, "the run ended before it could be killed; make it longer"
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        killed_at.append(newest(broken / RUN))
+        killed_at.append(newest(broken))
     assert killed_at == sorted(set(killed_at)), "every start went on from where the one before it was"
-    assert killed_at[-1] < 12_000
-    assert start(broken).wait(timeout=60) == 0
-    assert leavings(broken / RUN) == leavings(whole / RUN)
+    assert killed_at[-1] < steps
+    assert start(command, broken).wait(timeout=60) == 0
+    assert leavings(the_run(broken)) == leavings(the_run(whole))

@@ -26,6 +26,16 @@ def fresh(agent: str, **changes: object):
     return build_agent(config, spec_of(make_env(find_task(config.task))), CPU)
 
 
+_UNDISTURBED: dict[str, dict[str, bytes]] = {}
+
+
+def undisturbed_run(agent: str, folders: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the agent's tiny run leaves behind, trained once for all tests that compare with it."""
+    if agent not in _UNDISTURBED:
+        _UNDISTURBED[agent] = leavings(tiny_run(agent, folders.mktemp(agent)))
+    return _UNDISTURBED[agent]
+
+
 class TestLaw1:
     """beta = 0 is the backbone, bit for bit."""
 
@@ -82,8 +92,8 @@ class TestLaw3:
     """Resumed equals uninterrupted; tests/contracts/test_kill.py does it with kill -9."""
 
     @pytest.mark.parametrize("crash_at", [1, 250, 431, 899])
-    def test_a_crash_at_any_step_leaves_no_trace(self, agent, crash_at, tmp_path, monkeypatch):
-        undisturbed = leavings(tiny_run(agent, tmp_path / "whole"))
+    def test_a_crash_at_any_step_leaves_no_trace(self, agent, crash_at, tmp_path, tmp_path_factory, monkeypatch):
+        undisturbed = undisturbed_run(agent, tmp_path_factory)
 
         def crash(trainer: Trainer) -> None:
             learn(trainer)
@@ -98,9 +108,9 @@ class TestLaw3:
         resumed = tiny_run(agent, tmp_path / "broken", checkpoint_seconds=0.0)
         assert leavings(resumed) == undisturbed
 
-    def test_a_resumed_run_really_loads(self, agent, tmp_path, monkeypatch):
+    def test_a_resumed_run_really_loads(self, agent, tmp_path, tmp_path_factory, monkeypatch):
         """Without the agent's state the result differs: the test above can fail."""
-        whole = leavings(tiny_run(agent, tmp_path / "whole"))
+        whole = undisturbed_run(agent, tmp_path_factory)
         learn = Trainer.learn
 
         def crash(trainer: Trainer) -> None:
@@ -129,9 +139,11 @@ class TestLaw3:
             one.update(batch, index=0, rng=Stream(0, "test", device=CPU))
         assert pack(again.state_dict()) == pack(trainer.agent.state_dict()) != weights(path)
 
-    def test_a_resume_before_the_first_checkpoint_counts_the_logs_anew(self, agent, tmp_path, monkeypatch):
+    def test_a_resume_before_the_first_checkpoint_counts_the_logs_anew(
+        self, agent, tmp_path, tmp_path_factory, monkeypatch
+    ):
         """Stopped with lines but no checkpoint; then a checkpoint before the first new line; then stopped again."""
-        whole = leavings(tiny_run(agent, tmp_path / "whole"))
+        whole = undisturbed_run(agent, tmp_path_factory)
         learn = Trainer.learn
         for stop_at, seconds in ((850, 60.0), (250, 0.0)):
 

@@ -9,7 +9,7 @@ demo: .venv/.ready
 
 test: .venv/.ready
 	@sh tools/system_packages.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .

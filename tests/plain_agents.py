@@ -21,7 +21,7 @@ def copies(network: torch.nn.Module) -> Weights:
 def layer(x: Tensor, weights: Weights, name: str, head: int | None = None) -> Tensor:
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
     if head is not None:
-        weight, bias = weight[head], bias[head, 0]
+        return x @ weight[head] + bias[head, 0]
     return x @ weight.T + bias
 
 

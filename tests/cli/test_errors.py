@@ -53,6 +53,18 @@ def complaint(*arguments: object, **keywords) -> str:
         ([*GRID, "--frames", "-4"], "frames must be above 0"),
         (["train", "dqn", "--task", "gym/CartPol-v1", "--steps", "5"], "cannot make task gym/CartPol-v1"),
         (["train", "dqn", "--task", "toy_envs:continuous", "--steps", "5"], "dqn needs discrete actions"),
+        (
+            ["train", "td3", "--task", "gym/CartPole-v1", "--steps", "5"],
+            "td3 needs continuous actions, but gym/CartPole-v1 has discrete ones; agents that fit: dqn, ppo, trpo",
+        ),
+        (["train", "td3", "--task", "pybullet/hoper"], "did you mean"),
+        (
+            ["train", "redq", "--task", "mujoco/hopper", "--target-heads", "11"],
+            "target_heads must be from 1 to heads, 10",
+        ),
+        (["train", "metd3", "--task", "mujoco/hopper", "--dropout", "1"], "dropout must be in [0, 1), but is 1.0"),
+        (["bench", "--rounds", "0"], "rounds must be above 0"),
+        (["bench", "--agents", "ppo"], "--agents takes"),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),
         (["eval", "no/such/run"], "no/such/run is not a run directory"),
         (["eval"], "peer-rl eval --help"),

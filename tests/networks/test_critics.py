@@ -25,16 +25,17 @@ def separate(critic: EnsembleCritic, head: int) -> tuple[nn.Sequential, nn.Linea
     """One head as nn.Linear, nn.LayerNorm and nn.ReLU, with its weights."""
     trunk: list[nn.Module] = []
     for index, layer in enumerate(critic.layers):
-        trunk.append(_filled(nn.Linear(layer.weight.shape[2], layer.weight.shape[1]), layer, head))
+        trunk.append(_filled(nn.Linear(layer.weight.shape[1], layer.weight.shape[2]), layer, head))
         if critic.norms is not None:
-            trunk.append(_filled(nn.LayerNorm(layer.weight.shape[1]), critic.norms[index], head))
+            trunk.append(_filled(nn.LayerNorm(layer.weight.shape[2]), critic.norms[index], head))
         trunk.append(nn.ReLU())
-    return nn.Sequential(*trunk), _filled(nn.Linear(critic.head.weight.shape[2], 1), critic.head, head)
+    return nn.Sequential(*trunk), _filled(nn.Linear(critic.head.weight.shape[1], 1), critic.head, head)
 
 
 @torch.no_grad()
 def _filled(layer: nn.Module, source: nn.Module, head: int) -> nn.Module:
-    layer.weight.copy_(source.weight[head].reshape(layer.weight.shape))
+    weight = source.weight[head]
+    layer.weight.copy_(weight.T if isinstance(layer, nn.Linear) else weight[0])
     layer.bias.copy_(source.bias[head].reshape(layer.bias.shape))
     return layer
 
@@ -61,13 +62,13 @@ def test_an_ensemble_is_n_separate_stacks_with_their_gradients(layer_norm, input
         q.square().sum().backward()
         for index, layer in enumerate(critic.layers):
             mine = trunk[index * (3 if layer_norm else 2)]
-            torch.testing.assert_close(layer.weight.grad[head], mine.weight.grad, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(layer.weight.grad[head].T, mine.weight.grad, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(layer.bias.grad[head, 0], mine.bias.grad, rtol=1e-4, atol=1e-5)
             if critic.norms is not None:
                 norm, theirs = critic.norms[index], trunk[index * 3 + 1]
                 torch.testing.assert_close(norm.weight.grad[head, 0], theirs.weight.grad, rtol=1e-4, atol=1e-5)
                 torch.testing.assert_close(norm.bias.grad[head, 0], theirs.bias.grad, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(critic.head.weight.grad[head], last.weight.grad, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(critic.head.weight.grad[head].T, last.weight.grad, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])

@@ -59,16 +59,16 @@ def test_every_layer_of_every_head_is_drawn_anew_and_by_its_definition(weight):
     shape = CriticConfig(hidden=(30, 20), weight_init=weight)
     critic = EnsembleCritic(3, 12, shape, torch.Generator().manual_seed(0))
     for layer in (*critic.layers, critic.head):
-        outputs, inputs = layer.weight.shape[1:]
+        inputs, outputs = layer.weight.shape[1:]
         for head in range(3):
-            one = layer.weight[head].detach()
+            one = layer.weight[head].detach().T
             if weight == "orthogonal":
                 small = one @ one.T if outputs <= inputs else one.T @ one
                 torch.testing.assert_close(small, torch.eye(min(outputs, inputs)), atol=1e-5, rtol=0)
             else:
                 bound = math.sqrt(6 / (inputs + outputs)) if weight == "xavier" else 1 / math.sqrt(inputs)
                 assert bound * 0.8 < one.abs().max().item() <= bound
-            assert not torch.equal(one, layer.weight[head - 1])
+            assert not torch.equal(one, layer.weight[head - 1].T)
             assert not torch.equal(layer.bias[head], layer.bias[head - 1])
 
 

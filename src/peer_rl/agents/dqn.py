@@ -13,7 +13,7 @@ from peer_rl.agents.checks import check_vectors
 from peer_rl.configs.agents import DQNConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.critics import ActionValues
-from peer_rl.networks.optimizer import adam, minimise
+from peer_rl.networks.optimizer import Adam
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, Regularizer
 from peer_rl.replay.batch import Batch
@@ -39,7 +39,7 @@ class DQN:
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
         self.critic = ActionValues(spec.observation_shape[0], spec.actions, settings.critic, weights).to(device)
         self.target = target_of(self.critic)
-        self.optimizer = adam(self.critic.parameters(), settings.learning_rate)
+        self.optimizer = Adam(self.critic.parameters(), settings.learning_rate)
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)
         self.explored = 0  # acting steps with exploration, which is what epsilon's schedule counts
 
@@ -96,7 +96,7 @@ class DQN:
         del index
         td = self.temporal_difference(batch, rng)
         regularizer = self.regularizer(td.features)
-        minimise(self.optimizer, td.loss + regularizer)
+        self.optimizer.minimise(td.loss + regularizer)
         self.update_target()
         return Update({"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q})
 

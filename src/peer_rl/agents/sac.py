@@ -15,8 +15,8 @@ from peer_rl.configs.actor_critic import SACConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.actors import GaussianActor
 from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads
-from peer_rl.networks.optimizer import adam, minimise
-from peer_rl.networks.target import SoftUpdate, frozen, target_of
+from peer_rl.networks.optimizer import Adam
+from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, NoRegularizer, Regularizer
 from peer_rl.replay.batch import Batch
 from peer_rl.training.seeding import Stream
@@ -55,9 +55,9 @@ class SAC:
         temperature = torch.tensor(math.log(settings.initial_temperature), device=device)
         self.log_temperature = torch.nn.Parameter(temperature)
         self.target_entropy = -float(acted) if settings.target_entropy is None else settings.target_entropy
-        self.actor_optimizer = adam(self.actor.parameters(), settings.actor_learning_rate)
-        self.critic_optimizer = adam(self.critic.parameters(), settings.critic_learning_rate)
-        self.temperature_optimizer = adam([self.log_temperature], settings.temperature_learning_rate)
+        self.actor_optimizer = Adam(self.actor.parameters(), settings.actor_learning_rate)
+        self.critic_optimizer = Adam(self.critic.parameters(), settings.critic_learning_rate)
+        self.temperature_optimizer = Adam([self.log_temperature], settings.temperature_learning_rate)
         self.update_target = SoftUpdate(self.critic, self.target_critic, settings.tau)
         compiled: Callable[..., Any] = torch.compile if settings.compile else lambda loss: loss
         self.bootstrap, self.actor_loss = compiled(self._bootstrap), compiled(self._actor_loss)
@@ -122,7 +122,7 @@ class SAC:
             online.phi if heads is None else online.phi[heads],
             phi_next,
             phi_next_online=self.critic(batch.next_obs, next_action).phi if again else None,
-            head_weight=self.critic.head.weight,  # (N, 1, D)
+            head_weight=self.critic.head.weight.mT,  # (N, 1, D)
             reward=batch.reward,
             discount=batch.discount,
         )
@@ -136,7 +136,7 @@ class SAC:
         """One step of the critics, then, when due, of actor, temperature and targets."""
         td = self._evaluate(batch, rng, every_target=not isinstance(self.regularizer, NoRegularizer))
         regularizer = self.regularizer(td.features)
-        minimise(self.critic_optimizer, td.loss + regularizer)
+        self.critic_optimizer.minimise(td.loss + regularizer)
         metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
         if (index + 1) % self.settings.policy_every == 0:
             metrics |= self._update_policy(batch.obs, self._noise(batch.action.shape, rng))
@@ -146,11 +146,10 @@ class SAC:
 
     def _update_policy(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
         """The actor, then the temperature: J(alpha) = -log alpha (log pi(a | s) + target entropy)."""
-        with frozen(self.critic):
-            actor_loss, log_prob = self.actor_loss(obs, noise)
-            minimise(self.actor_optimizer, actor_loss)
+        actor_loss, log_prob = self.actor_loss(obs, noise)
+        self.actor_optimizer.minimise(actor_loss)  # leaves the critics alone
         entropy = -log_prob.mean()
-        minimise(self.temperature_optimizer, self.log_temperature * (entropy - self.target_entropy))
+        self.temperature_optimizer.minimise(self.log_temperature * (entropy - self.target_entropy))
         temperature = self.log_temperature.detach().exp()
         return {"actor_loss": actor_loss.detach(), "entropy": entropy, "temperature": temperature}
 

@@ -14,8 +14,8 @@ from peer_rl.configs.actor_critic import TD3Config
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.actors import DeterministicActor
 from peer_rl.networks.critics import CriticOutput, EnsembleCritic
-from peer_rl.networks.optimizer import adam, minimise
-from peer_rl.networks.target import SoftUpdate, frozen, target_of
+from peer_rl.networks.optimizer import Adam
+from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, Regularizer
 from peer_rl.replay.batch import Batch
 from peer_rl.training.seeding import Stream
@@ -42,8 +42,8 @@ class TD3:
         self.actor = DeterministicActor(seen, acted, settings.actor, weights).to(device)
         self.critic = EnsembleCritic(2, seen + acted, settings.critic, weights).to(device)
         self.target_actor, self.target_critic = target_of(self.actor), target_of(self.critic)
-        self.actor_optimizer = adam(self.actor.parameters(), settings.actor_learning_rate)
-        self.critic_optimizer = adam(self.critic.parameters(), settings.critic_learning_rate)
+        self.actor_optimizer = Adam(self.actor.parameters(), settings.actor_learning_rate)
+        self.critic_optimizer = Adam(self.critic.parameters(), settings.critic_learning_rate)
         self.update_target_actor = SoftUpdate(self.actor, self.target_actor, settings.tau)
         self.update_target_critic = SoftUpdate(self.critic, self.target_critic, settings.tau)
         compiled: Callable[..., Any] = torch.compile if settings.compile else lambda loss: loss
@@ -97,7 +97,7 @@ class TD3:
             online.phi,
             phi_next,
             phi_next_online=self.critic(batch.next_obs, next_action, mask=mask).phi if again else None,
-            head_weight=self.critic.head.weight,  # (2, 1, D)
+            head_weight=self.critic.head.weight.mT,  # (2, 1, D)
             reward=batch.reward,
             discount=batch.discount,
         )
@@ -111,12 +111,11 @@ class TD3:
         """One step of both critics; every d-th time also of the actor and all targets."""
         td = self.temporal_difference(batch, rng)
         regularizer = self.regularizer(td.features)
-        minimise(self.critic_optimizer, td.loss + regularizer)
+        self.critic_optimizer.minimise(td.loss + regularizer)
         metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
         if (index + 1) % self.settings.policy_every == 0:
-            with frozen(self.critic):
-                actor_loss = self.actor_loss(batch.obs)
-                minimise(self.actor_optimizer, actor_loss)
+            actor_loss = self.actor_loss(batch.obs)
+            self.actor_optimizer.minimise(actor_loss)  # leaves the critic alone
             self.update_target_actor()
             self.update_target_critic()
             metrics["actor_loss"] = actor_loss.detach()

@@ -15,7 +15,7 @@ from typing import Any
 
 from peer_rl.errors import RunError
 
-TASK, GYM_ID = "mujoco/half-cheetah", "HalfCheetah-v5"
+TASK = "mujoco/half-cheetah"
 START_STEPS = 1_000
 _FOR_EVER = 10**9
 
@@ -42,7 +42,7 @@ class Pace:
 
 
 def run_ours(agent: str, threads: int, pace: Pace) -> None:
-    """Our trainer as ``peer-rl train`` runs it: run directory, metrics and diagnostics; evaluation off."""
+    """Our trainer as ``peer-rl train --beta 0`` runs it: run directory, metrics and diagnostics; evaluation off."""
     import torch
 
     from peer_rl.configs import configure
@@ -55,7 +55,7 @@ def run_ours(agent: str, threads: int, pace: Pace) -> None:
     settings: dict[str, Any] = {"start_steps": START_STEPS, "eval_every": 0, "device": "cpu", "threads": threads}
     if agent == "sac":
         settings["target_every"] = 1  # as in Stable-Baselines3
-    config = configure(agent, TASK, steps=_FOR_EVER, **settings)
+    config = configure(agent, TASK, beta=0.0, steps=_FOR_EVER, **settings)
 
     class Paced(Trainer):
         def learn(self) -> None:
@@ -70,11 +70,13 @@ def run_ours(agent: str, threads: int, pace: Pace) -> None:
 
 def run_theirs(library: str, agent: str, threads: int, pace: Pace) -> None:
     """Stable-Baselines3's or SBX's loop with our networks, batch, buffer and schedule."""
-    import gymnasium as gym
     import numpy as np
     import torch
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.noise import NormalActionNoise
+
+    from peer_rl.envs.make import make_env
+    from peer_rl.envs.tasks import find_task
 
     torch.set_num_threads(threads)
     algorithms: Any = __import__(library)
@@ -84,7 +86,7 @@ def run_theirs(library: str, agent: str, threads: int, pace: Pace) -> None:
             pace(self.num_timesteps > START_STEPS)
             return True
 
-    env = gym.make(GYM_ID)
+    env = make_env(find_task(TASK))  # the very same environment
     noise = {"action_noise": NormalActionNoise(np.zeros(6), 0.1 * np.ones(6))} if agent == "td3" else {}
     model = getattr(algorithms, agent.upper())(
         "MlpPolicy",

@@ -43,11 +43,12 @@ def main(arguments: list[str]) -> int:
         raise PeerError("peer-rl bench fixes the cores of its processes, which only works on Linux")
     from rich.console import Console
 
-    found = measure_all(options, Console(stderr=True))
     try:
-        options.out.write_text(json.dumps(found, indent=2) + "\n")
+        options.out.touch()  # now, not after minutes of measuring
     except OSError as error:
         raise PeerError(f"cannot write {options.out} ({error.strerror}); choose another place with --out") from error
+    found = measure_all(options, Console(stderr=True))
+    options.out.write_text(json.dumps(found, indent=2) + "\n")
     show(found)
     print(options.out)
     return 0

@@ -54,12 +54,12 @@ class EnsembleLinear(nn.Module):
     def __init__(self, heads: int, inputs: int, outputs: int, shape: CriticConfig, rng: torch.Generator) -> None:
         super().__init__()
         layers = [linear(inputs, outputs, shape, rng) for _ in range(heads)]
-        self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in layers]))  # (N, outputs, inputs)
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach().T for layer in layers]))  # (N, inputs, outputs)
         self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers]).unsqueeze(1))  # (N, 1, outputs)
 
     def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
         """The chosen heads' outputs."""
-        return torch.baddbmm(_pick(self.bias, heads), x, _pick(self.weight, heads).mT)
+        return torch.baddbmm(_pick(self.bias, heads), x, _pick(self.weight, heads))
 
 
 class EnsembleNorm(nn.Module):

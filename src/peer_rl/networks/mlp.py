@@ -33,6 +33,6 @@ def mlp(inputs: int, shape: Shape, rng: torch.Generator) -> nn.Sequential:
     layers: list[nn.Module] = []
     for units in shape.hidden:
         norm = [nn.LayerNorm(units)] if isinstance(shape, CriticConfig) and shape.layer_norm else []
-        layers += [linear(inputs, units, shape, rng), *norm, nn.ReLU()]
+        layers += [linear(inputs, units, shape, rng), *norm, nn.ReLU(inplace=True)]
         inputs = units
     return nn.Sequential(*layers)

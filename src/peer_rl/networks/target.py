@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -16,16 +14,6 @@ Network = TypeVar("Network", bound=nn.Module)
 def target_of(network: Network) -> Network:
     """A copy that takes no gradients."""
     return copy.deepcopy(network).requires_grad_(False)
-
-
-@contextmanager
-def frozen(network: nn.Module) -> Iterator[None]:
-    """Inside, gradients pass through ``network`` but none is computed for its own parameters."""
-    network.requires_grad_(False)
-    try:
-        yield
-    finally:
-        network.requires_grad_(True)
 
 
 class SoftUpdate:

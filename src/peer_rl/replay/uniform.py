@@ -75,11 +75,11 @@ class UniformReplay:
         reward, discount, end = self._returns(rows)
         slots = rows % capacity
         return Batch.from_numpy(
-            obs=columns["obs"][slots],
-            action=columns["action"][slots],
+            obs=columns["obs"].take(slots, 0),  # quicker than columns["obs"][slots]
+            action=columns["action"].take(slots, 0),
             reward=reward,
             discount=discount,
-            next_obs=columns["next_obs"][end % capacity],
+            next_obs=columns["next_obs"].take(end % capacity, 0),
             device=self.device,
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from peer_rl.agents import Agent, Array
-from peer_rl.configs import find_agent
+from peer_rl.configs import AGENTS, find_agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.spec import EnvSpec
@@ -210,8 +210,13 @@ class Trainer:
 def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Agent:
     """The config's agent, freshly initialised. Nothing here depends on beta but the regularizer (law 1)."""
     entry = find_agent(config.agent)
-    if entry.actions == "discrete" and not spec.actions:
-        raise ConfigError(f"{config.agent} needs discrete actions, but {config.task} has continuous ones")
+    kind = "discrete" if spec.actions else "continuous"
+    if entry.actions not in (kind, "either"):
+        fitting = [name for name, other in AGENTS.items() if other.actions in (kind, "either")]
+        raise ConfigError(
+            f"{config.agent} needs {entry.actions} actions, but {config.task} has {kind} ones; "
+            f"agents that fit: {', '.join(fitting)}"
+        )
     try:
         regularizer = make(config.regularizer, config.beta)
     except ValueError as error:

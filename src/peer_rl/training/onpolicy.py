@@ -139,7 +139,7 @@ class OnPolicyTrainer:
         row = {name: float(logged[name]) for name in sorted(logged)}
         for name, value in row.items():
             if not math.isfinite(value) and name != _MAY_BE_NAN:
-                raise self._stopped(f"{name} became {value}")
+                raise self._stopped(f"{name} became {value}; a smaller --learning-rate may help")
         self.recorder.write("metrics", {"updates": updates, **row})
         if not self._finished():
             self._observe()

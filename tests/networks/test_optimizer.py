@@ -1,0 +1,55 @@
+"""Our Adam against torch's."""
+
+import torch
+
+from peer_rl.networks.optimizer import Adam
+
+
+def two_layers(seed: int = 0) -> torch.nn.Sequential:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 2))
+
+
+def test_it_takes_torchs_steps():
+    mine, theirs = two_layers(), two_layers()
+    ours, reference = Adam(mine.parameters(), 3e-3), torch.optim.Adam(theirs.parameters(), 3e-3, fused=True)
+    for seed in range(20):
+        x = torch.randn(9, 5, generator=torch.Generator().manual_seed(seed))
+        ours.minimise(mine(x).square().mean())
+        reference.zero_grad()
+        theirs(x).square().mean().backward()
+        reference.step()
+        for one, other in zip(mine.parameters(), theirs.parameters(), strict=True):
+            assert torch.equal(one, other)
+            assert torch.equal(one.grad, other.grad)
+
+
+def test_a_gradient_in_another_layout_is_not_misread():
+    weight = torch.nn.Parameter(torch.randn(3, 4))
+    wanted = torch.randn(4, 3)
+    Adam([weight], 0.5).minimise((weight.T * wanted).sum())
+    torch.testing.assert_close(torch.sign(weight.grad), torch.sign(wanted.T))
+    before = weight.detach().clone()
+    step = Adam([weight], 0.5)
+    step.minimise((weight.T * wanted).sum())
+    torch.testing.assert_close(before - weight.detach(), 0.5 * torch.sign(wanted.T), rtol=1e-4, atol=1e-4)
+
+
+def test_other_parameters_on_the_way_are_left_alone():
+    first, second = two_layers()[0], two_layers(1)[2]
+    Adam(first.parameters(), 0.1).minimise(second(first(torch.ones(1, 5)).relu()).sum())
+    assert second.weight.grad is None
+    assert first.weight.grad is not None
+
+
+def test_a_restored_state_takes_the_same_next_step():
+    mine, again = two_layers(), two_layers()
+    ours = Adam(mine.parameters(), 1e-2)
+    for _ in range(3):
+        ours.minimise(mine(torch.ones(4, 5)).square().mean())
+    again.load_state_dict(mine.state_dict())
+    restored = Adam(again.parameters(), 1e-2)
+    restored.load_state_dict({name: dict(tensors) for name, tensors in ours.state_dict().items()})
+    for network, optimizer in ((mine, ours), (again, restored)):
+        optimizer.minimise(network(torch.ones(4, 5)).square().mean())
+    assert all(torch.equal(one, other) for one, other in zip(mine.parameters(), again.parameters(), strict=True))

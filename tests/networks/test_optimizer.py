@@ -3,6 +3,7 @@
 import torch
 
 from peer_rl.networks.optimizer import Adam
+from peer_rl.training.trees import pack, unpack
 
 
 def two_layers(seed: int = 0) -> torch.nn.Sequential:
@@ -49,7 +50,7 @@ def test_a_restored_state_takes_the_same_next_step():
         ours.minimise(mine(torch.ones(4, 5)).square().mean())
     again.load_state_dict(mine.state_dict())
     restored = Adam(again.parameters(), 1e-2)
-    restored.load_state_dict({name: dict(tensors) for name, tensors in ours.state_dict().items()})
+    restored.load_state_dict(unpack(pack(ours.state_dict())))
     for network, optimizer in ((mine, ours), (again, restored)):
         optimizer.minimise(network(torch.ones(4, 5)).square().mean())
     assert all(torch.equal(one, other) for one, other in zip(mine.parameters(), again.parameters(), strict=True))

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 
 class Adam:
@@ -22,7 +21,7 @@ class Adam:
         self.parameters, self.learning_rate = list(parameters), learning_rate
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
-        self.steps = [torch.zeros((), device=parameter.device) for parameter in self.parameters]
+        self.step = torch.zeros((), device=self.parameters[0].device)
 
     def minimise(self, loss: Tensor) -> None:
         """One step down the gradient of ``loss``, which stays in ``.grad`` to be looked at."""
@@ -30,29 +29,30 @@ class Adam:
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         with torch.no_grad():
-            adam(
+            self.step += 1
+            torch._fused_adam_(
                 self.parameters,
                 gradients,
                 self.means,
                 self.squares,
                 [],
-                self.steps,
-                fused=True,
-                amsgrad=False,
+                [self.step] * len(gradients),
+                lr=self.learning_rate,
                 beta1=0.9,
                 beta2=0.999,
-                lr=self.learning_rate,
                 weight_decay=0.0,
                 eps=1e-8,
+                amsgrad=False,
                 maximize=False,
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Moments and step counts, by the parameter's place in the list."""
-        return {name: dict(enumerate(getattr(self, name))) for name in ("means", "squares", "steps")}
+        """The step count, and the moments by the parameter's place in the list."""
+        return {"step": self.step, "means": dict(enumerate(self.means)), "squares": dict(enumerate(self.squares))}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        for name, tensors in state.items():
-            for index, tensor in tensors.items():
-                getattr(self, name)[index].copy_(tensor)
+        self.step.copy_(state["step"])
+        for name in ("means", "squares"):
+            for index, moment in enumerate(getattr(self, name)):
+                moment.copy_(state[name][index])

@@ -1,5 +1,6 @@
 """Every number that README.md and docs/gridworld.md show comes from the run directories under results/."""
 
+import json
 import statistics
 from pathlib import Path
 
@@ -71,3 +72,25 @@ def test_the_table_of_the_on_policy_agents(agent):
     columns = [[steps[step] for steps in found] for step in sorted(found[0])]
     cells = [f"{statistics.mean(column):.0f} ± {statistics.stdev(column):.0f}" for column in columns]
     assert shown("docs/agents/ppo-trpo.md", (f"| {agent} |",)) == [f"| {agent} | {' | '.join(cells)} |"]
+
+
+def test_the_speed_page_shows_what_bench_found():
+    found = json.loads((ROOT / "benchmarks" / "results" / "bench.json").read_text())
+    page = (ROOT / "docs" / "speed.md").read_text()
+    for row in found["loops"]:
+        ratio = "" if row["library"] == "peer-rl" else f"{row['ours_is_quicker_by']:.2f} x "
+        line = f"| {row['agent']} | {row['cores']} | {row['library']} | {row['steps_per_second']:.0f} | {ratio}|"
+        assert line in page
+    for row in found["updates"]:
+        cells = [f"{100 * row[name]['median']:+.1f} % [{_ends(row[name])}]" for name in ("peer_adds", "noise")]
+        assert f"| {row['agent']} | {row['update_ms']:.2f} ms | {' | '.join(cells)} |" in page
+    assert (
+        f"{found['updates'][0]['products_share']:.0%} ({found['updates'][0]['products_ms']:.2f} ms)".replace("%", " %")
+        in page
+    )
+    for row in found["side_by_side"]:
+        assert f"{row['gain']:.2f} times ({row['agent']})" in page
+
+
+def _ends(interval: dict[str, float]) -> str:
+    return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"

@@ -228,6 +228,10 @@ def continuous_nan_observation() -> gym.Env:
     return Steered(nan_observation())
 
 
+def continuous_nan_in_evaluation() -> gym.Env:
+    return Steered(nan_in_evaluation())
+
+
 class Endless(Counter):
     def __init__(self) -> None:
         super().__init__(length=10**9, terminates=True)
@@ -323,3 +327,21 @@ class Bait(gym.Env):
 
 def bait() -> gym.Env:
     return Bait()
+
+
+class NanWhenWatched(Choice):
+    """Only the second environment made, which is the one for evaluation, gives a NaN observation."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        type(self).made += 1
+        self.bad = type(self).made % 2 == 0
+
+    def _look(self) -> np.ndarray:
+        return super()._look() * np.float32("nan" if self.bad else 1)
+
+
+def nan_in_evaluation() -> gym.Env:
+    return NanWhenWatched()

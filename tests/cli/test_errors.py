@@ -63,6 +63,8 @@ def complaint(*arguments: object, **keywords) -> str:
             "target_heads must be from 1 to heads, 10",
         ),
         (["train", "metd3", "--task", "mujoco/hopper", "--dropout", "1"], "dropout must be in [0, 1), but is 1.0"),
+        (["train", "td3", "--task", "gym/Pendulum"], "names no version; did you mean gym/Pendulum-v1?"),
+        (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layer-norm", "True"], "a switch takes no value"),
         (["bench", "--rounds", "0"], "rounds must be above 0"),
         (["bench", "--agents", "ppo"], "--agents takes"),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),

@@ -160,3 +160,13 @@ def test_configs_are_frozen():
     config = configure("dqn", GRID)
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.seed = 3
+
+
+@pytest.mark.parametrize("profile", ["paper", "small", "smoke"])
+def test_every_profile_of_every_agent_learns_before_its_budget_ends(profile):
+    for agent, suite in tables.SUITES:
+        names = [name for name, task in TASKS.items() if task.suite == suite] or ["gym/Any-v0", "module:factory"]
+        for task in names if suite in ("gridworld", "pybullet", "mujoco") else names[suite == "custom" :][:1]:
+            config, _ = defaults(agent, task, profile=profile)
+            if config.steps is not None and hasattr(config.learning, "start_steps"):
+                assert config.learning.start_steps < config.steps, (agent, task, profile)

@@ -10,6 +10,7 @@ from running import OURS, final, leavings, tiny_config, tiny_run, toy, toy_confi
 
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.tasks import TASKS, find_task
+from peer_rl.regularizers import NoRegularizer
 from peer_rl.training.api import train
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.loop import Trainer, build_agent
@@ -58,10 +59,8 @@ class TestLaw1:
         assert tiny_run(agent, tmp_path, regularizer="none") == tiny_run(agent, tmp_path, beta=0.0)
 
 
-class _Nothing:
+class _Nothing(NoRegularizer):
     """Whatever it is added to stays the very same tensor: the loss without a term."""
-
-    needs = frozenset()
 
     def __call__(self, features):
         return self

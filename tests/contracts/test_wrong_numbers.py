@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import toy_envs
 from running import OURS, final, tiny_config, toy_config
 
 import peer_rl
@@ -54,6 +55,13 @@ def test_from_the_environment(agent, task, words, tmp_path):
     said, kept = complaint(toy_config(agent, task), tmp_path, episodes=100)
     assert said.startswith(f"stopped at step 699: {words};")
     assert 590 < kept < 699, "episodes are one step long"
+
+
+def test_from_the_environment_of_the_evaluation(agent, tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_envs.NanWhenWatched, "made", 0)
+    said, kept = complaint(toy_config(agent, "nan_in_evaluation"), tmp_path, episodes=100)
+    assert said.startswith("stopped at step 300: evaluation stopped: an observation is not finite (seed ")
+    assert kept < 300
 
 
 @pytest.mark.parametrize("beta", [0.0, 5e-4])

@@ -16,12 +16,16 @@ def check_vectors(agent: str, spec: EnvSpec) -> None:
         raise ConfigError(f"{agent} reads vectors, but observations have shape {spec.observation_shape}")
 
 
+def compiler() -> str:
+    """The C++ compiler that torch.compile calls on a CPU."""
+    return os.environ.get("CXX", {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++"))
+
+
 def check_compiler(settings: object, device: str) -> None:
     """Refuse torch.compile on a CPU where the C++ compiler that it calls is missing: else the first update fails."""
     if not getattr(settings, "compile", False) or device != "cpu":
         return
-    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
-    name = os.environ.get("CXX", usual)  # as torch chooses it
+    name = compiler()
     if shutil.which(name) is None:
         raise ConfigError(
             f"--compile needs a C++ compiler on a CPU, but there is no {name}; "

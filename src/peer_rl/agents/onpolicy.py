@@ -15,7 +15,6 @@ from torch import Tensor
 from peer_rl.agents import Array
 from peer_rl.configs.onpolicy import OnPolicySettings
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.errors import ConfigError
 from peer_rl.regularizers import Regularizer
 from peer_rl.training.seeding import Stream, untouched_generators
 
@@ -84,12 +83,6 @@ def network_options(settings: OnPolicySettings) -> dict[str, Any]:
     """Stable-Baselines3's ``policy_kwargs``: a policy and a value network that share nothing."""
     hidden = list(settings.hidden)
     return {"net_arch": {"pi": hidden, "vf": list(hidden)}, "activation_fn": torch.nn.Tanh}
-
-
-def check_spec(agent: str, spec: EnvSpec) -> None:
-    """Refuse observations that an MLP does not read."""
-    if len(spec.observation_shape) != 1:
-        raise ConfigError(f"{agent} reads vectors, but observations have shape {spec.observation_shape}")
 
 
 def build(

@@ -14,7 +14,7 @@ from peer_rl.agents.checks import check_vectors
 from peer_rl.configs.actor_critic import SACConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.actors import GaussianActor
-from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads
+from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads, pick
 from peer_rl.networks.optimizer import Adam
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, NoRegularizer, Regularizer
@@ -83,15 +83,16 @@ class SAC:
     def _noise(self, shape: torch.Size, rng: Stream) -> Tensor:
         return torch.randn(shape, generator=rng.torch, device=self.device)
 
-    def _bootstrap(self, batch: Batch, noise: Tensor, heads: Heads, chosen: Heads) -> tuple[Tensor, Tensor, Tensor]:
-        """Y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')), a' from the current policy; phi'(s', a'), a'.
+    def _bootstrap(
+        self, batch: Batch, noise: Tensor, evaluated: Heads, lowest_of: Heads
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The target y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')); phi'(s', a') and a' beside it.
 
-        ``heads`` are evaluated, and the minimum is over ``chosen`` of these.
+        The target heads ``evaluated`` are computed; the minimum is over ``lowest_of`` these.
         """
         next_action, log_prob = self.actor.sample(batch.next_obs, noise)  # (B, A), (B,)
-        target = self.target_critic(batch.next_obs, next_action, heads=heads)  # q (N, B), phi (N, B, D)
-        next_q = (target.q if chosen is None else target.q[chosen]).amin(0)
-        soft_value = next_q - self.log_temperature.exp() * log_prob
+        target = self.target_critic(batch.next_obs, next_action, heads=evaluated)  # q (N, B), phi (N, B, D)
+        soft_value = pick(target.q, lowest_of).amin(0) - self.log_temperature.exp() * log_prob
         return batch.reward + batch.discount * soft_value, target.phi, next_action
 
     def _td_loss(self, batch: Batch, bootstrap: Tensor) -> tuple[Tensor, CriticOutput]:
@@ -100,7 +101,7 @@ class SAC:
         return (online.q - bootstrap).square().mean(-1).sum(), online
 
     def _actor_loss(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Alpha log pi(a | s) - Q(s, a) with a from the policy; the log-probabilities beside it."""
+        """The mean of alpha log pi(a | s) - Q(s, a), a from the policy; the log-probabilities beside it."""
         action, log_prob = self.actor.sample(obs, noise)
         q = self.actor_value(self.critic(obs, action).q)
         return (self.log_temperature.detach().exp() * log_prob - q).mean(), log_prob.detach()
@@ -112,17 +113,17 @@ class SAC:
     def _evaluate(self, batch: Batch, rng: Stream, *, every_target: bool) -> TD:
         """Without ``every_target`` only the target heads of the minimum are computed: enough if nothing reads phi."""
         noise = self._noise(batch.action.shape, rng)
-        chosen = self.draw_heads(rng) if self.draw_heads else None
-        heads = None if every_target else chosen
+        drawn = self.draw_heads(rng) if self.draw_heads else None  # REDQ's M of N
+        evaluated, lowest_of = (None, drawn) if every_target else (drawn, None)
         with torch.no_grad():
-            bootstrap, phi_next, next_action = self.bootstrap(batch, noise, heads, chosen if every_target else None)
+            bootstrap, phi_next, next_action = self.bootstrap(batch, noise, evaluated, lowest_of)
         loss, online = self.td_loss(batch, bootstrap)
         again = "phi_next_online" in self.regularizer.needs
         features = Features(
-            online.phi if heads is None else online.phi[heads],
+            pick(online.phi, evaluated),
             phi_next,
             phi_next_online=self.critic(batch.next_obs, next_action).phi if again else None,
-            head_weight=self.critic.head.weight.mT,  # (N, 1, D)
+            head_weight=pick(self.critic.head.weight, evaluated).mT,  # (N, 1, D)
             reward=batch.reward,
             discount=batch.discount,
         )

@@ -24,7 +24,7 @@ class BenchOptions:
     """Agents to measure."""
     rounds: int = 7
     """Turns of each contender."""
-    turn_steps: int = 300
+    turn_steps: int = 200
     """Agent steps of one turn, an update each."""
     update_rounds: int = 600
     """Timed pairs of updates, for PEER's cost and the products' share."""
@@ -61,11 +61,11 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
 
     cores = usable_cores()
     loops, updates, pairs = [], [], []
+    turns = {"turn_steps": options.turn_steps, "rounds": options.rounds}
     with console.status("peer-rl bench") as status:
         for agent in options.agents:
             status.update(f"{agent}: one update")
             updates.append(measure(agent, rounds=options.update_rounds))
-            turns = {"turn_steps": options.turn_steps, "rounds": options.rounds}
             for count in (1, 2):
                 if len(cores) >= count:
                     loops += race(agent, cores[:count], tell=status.update, **turns)
@@ -73,7 +73,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
                 pairs.append(side_by_side(agent, cores, tell=status.update, **turns))
     return {
         "machine": _machine(len(cores)),
-        "options": turns,
+        "options": {**turns, "update_rounds": options.update_rounds},
         "loops": loops,
         "updates": updates,
         "side_by_side": pairs,

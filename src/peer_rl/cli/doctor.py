@@ -86,7 +86,9 @@ def _version(name: str) -> str | None:
 
 def _tools() -> Iterator[Finding]:
     """What pip cannot install."""
-    if shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++"):
+    from peer_rl.agents.checks import compiler
+
+    if shutil.which(compiler()):
         yield Finding("ok", "a C++ compiler, for --compile")
     else:
         yield Finding("optional", "no C++ compiler, which --compile needs", "apt-get install g++")

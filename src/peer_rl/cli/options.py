@@ -40,5 +40,7 @@ def _condense(box: str) -> str:
         expected = wanted[1].replace("{None}|", "") if wanted else "a value"
         sentence = f"{bad[1]} takes {expected}, but was given {bad[2] or bad[3]!r}"
     sentence = re.sub(r"^Error parsing run\S*: ", "", sentence)
+    if re.search(r"Unrecognized options: (True|False|true|false)\b", sentence):
+        sentence = "a switch takes no value: write --NAME to set it and --no-NAME to unset it, without True or False"
     meant = re.search(r"Perhaps you meant: (--\S+)", " ".join(" ".join(sections).split()).replace("─", ""))
     return f"{sentence}; did you mean {meant[1]}?" if meant else sentence

@@ -21,7 +21,7 @@ from peer_rl.errors import ConfigError
 from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
 Run = TypeVar("Run")
-_EXAMPLE_TASK = "gym/CartPole-v1"
+_EXAMPLE_TASKS = {"discrete": "gym/CartPole-v1", "continuous": "pybullet/hopper", "either": "mujoco/hopper"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,9 @@ class TrainOptions(Generic[Run]):
 
 def main(arguments: list[str]) -> int:
     """Parse, train, and say where the run is."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if arguments else 2
     options, origins = read_options(arguments)
     if options.dry_run:
         return _show_plan(options, origins)
@@ -73,25 +76,37 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _overview() -> str:
+    agents = "\n".join(f"  {name:<8} {entry.about}" for name, entry in AGENTS.items())
+    return (
+        "usage: peer-rl train AGENT --task SUITE/NAME [OPTIONS]\n\n"
+        "Train one run. The same command again continues it, or says that it is finished.\n\n"
+        f"agents:\n{agents}\n\n"
+        "peer-rl train AGENT --task TASK --help tells the agent's options and their defaults for that task;\n"
+        "peer-rl train AGENT --task TASK --dry-run tells where each value comes from."
+    )
+
+
 def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     """The run that the arguments describe, and where each setting comes from."""
-    asks_help = not arguments or arguments[0] in ("-h", "--help")
-    if not asks_help and arguments[0].startswith("-"):
+    if arguments[0].startswith("-"):
         raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
-    agent, rest = ("dqn", ["--help"]) if asks_help else (arguments[0], _name_project(arguments[1:]))
+    agent, rest = arguments[0], _name_project(arguments[1:])
     entry = find_agent(agent)
     early = _read_early(rest)
     if early.task is None and not {"-h", "--help"} & set(rest):
         raise ConfigError(f"name the task: peer-rl train {agent} --task TASK; see: peer-rl list tasks")
-    base, origins = defaults(agent, early.task or _EXAMPLE_TASK, preset=early.preset, profile=early.profile)
+    task = early.task or _EXAMPLE_TASKS[entry.actions]
+    base, origins = defaults(agent, task, preset=early.preset, profile=early.profile)
     base = _choose_budget(base, early)
-    prog = f"peer-rl train {'AGENT' if asks_help else agent}"
+    prog = f"peer-rl train {agent}"
     kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
     run = canonical(_with_frames(options.run, options.frames))
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
+    origins |= {name: "given" for name in ("task", "preset", "profile") if f"--{name}" in rest}
     return replace(options, run=run, frames=None), origins
 
 

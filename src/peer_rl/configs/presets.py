@@ -171,6 +171,12 @@ TASKS: dict[tuple[str, str], Layer] = {
 PRESETS: dict[tuple[str, str], Layer] = {}
 """By agent and the name given to --preset."""
 
+_SMOKE_ELSEWHERE: Layer = {
+    "steps": Value(3_000, _OURS),
+    "learning.start_steps": Value(500, _OURS),
+    "protocol.eval_every": Value(1_000, _OURS),
+}
+
 PROFILES: dict[tuple[str, str], Layer] = {
     ("gridworld", "small"): {"episodes": Value(500, _OURS)},
     ("gridworld", "smoke"): {
@@ -186,9 +192,22 @@ PROFILES: dict[tuple[str, str], Layer] = {
         "protocol.diagnose_every": Value(500, _OURS),
     },
     ("gym", "small"): {"steps": Value(20_000, _OURS)},
-    ("gym", "smoke"): {"steps": Value(3_000, _OURS), "protocol.eval_every": Value(1_000, _OURS)},
+    ("gym", "smoke"): _SMOKE_ELSEWHERE,
     ("custom", "small"): {"steps": Value(20_000, _OURS)},
-    ("custom", "smoke"): {"steps": Value(3_000, _OURS), "protocol.eval_every": Value(1_000, _OURS)},
+    ("custom", "smoke"): _SMOKE_ELSEWHERE,
 }
 PROFILES |= {("mujoco", profile): PROFILES["pybullet", profile] for profile in ("small", "smoke")}
 """By suite and profile."""
+
+AGENT_PROFILES: dict[tuple[str, str], Layer] = {
+    ("redq", "small"): {
+        "steps": Value(10_000, _OURS + ": twenty updates of ten critics a step"),
+        "learning.start_steps": Value(1_000, _OURS),
+    },
+    ("redq", "smoke"): {
+        "steps": Value(400, _OURS + ": twenty updates of ten critics a step"),
+        "learning.start_steps": Value(300, _OURS),
+        "protocol.eval_every": Value(200, _OURS),
+    },
+}
+"""By agent and profile, over the suite's: agents whose steps cost much more than others'."""

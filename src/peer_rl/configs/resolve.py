@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from peer_rl.configs.agents import find_agent
-from peer_rl.configs.presets import PRESETS, PROFILES, SUITES, TASKS, Layer, Value
+from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS, Layer, Value
 from peer_rl.configs.run import AnyRunConfig, RunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, nearest
@@ -131,13 +131,13 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     config, suite = _blank(agent, task), find_task(task).suite
     if (agent, suite) not in SUITES:
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; see: peer-rl list")
-    origins: Origins = {}
+    origins: Origins = {"beta": "PEER appendix" if config.beta else "a baseline of the paper"}
     layers = [SUITES[agent, suite], TASKS.get((agent, task), {})]
     if preset:
         layers.append(_named_preset(agent, preset))
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
-    layers.append(_of_agent(config, PROFILES.get((suite, profile), {})))
+    layers += [_of_agent(config, PROFILES.get((suite, profile), {})), AGENT_PROFILES.get((agent, profile), {})]
     for layer in layers:
         config = apply(config, layer, origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins

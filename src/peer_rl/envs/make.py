@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
 from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
@@ -34,6 +36,7 @@ def make_env(task: Task, *, max_episode_steps: int | None = None, render_mode: s
 
 
 def _registered(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
+    _check_version(task)
     engine = engine_of(task)
     check_installed(task, engine)
     if engine == "mujoco":
@@ -51,6 +54,16 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
     except Exception as error:
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+
+
+def _check_version(task: Task) -> None:
+    """gym/Hopper would be another environment with another Gymnasium: a run says which one it was (law 8)."""
+    with contextlib.suppress(gym.error.Error):  # a name that is no name: gym.make tells
+        space, name, version = parse_env_id(task.make.rpartition(":")[2])
+        newest = find_highest_version(space, name)
+        if version is None and newest is not None:
+            full = get_env_id(space, name, newest)
+            raise ConfigError(f"task {task.name} names no version; did you mean gym/{full}?")
 
 
 def _reason(error: Exception) -> str:
@@ -79,12 +92,12 @@ def _check_spaces(task: Task, env: Env) -> None:
             kind = type(space).__name__
             raise ConfigError(
                 f"task {task.name} has a {kind} {name} space, but only Box and Discrete are supported; "
-                "wrap it (gymnasium.wrappers.FlattenObservation may do)"
+                + ("wrap it (gymnasium.wrappers.FlattenObservation may do)" if name == "observation" else "wrap it")
             )
     if isinstance(action, spaces.Box) and not (np.issubdtype(action.dtype, np.floating) and action.is_bounded()):
         raise ConfigError(
-            f"task {task.name} has the action space {action}, but only Box with finite bounds and floats is "
-            "supported; wrap it (gymnasium.wrappers.RescaleAction may do)"
+            f"task {task.name} has the action space {action}, but only Box of floats with finite bounds is "
+            "supported; give it some, or wrap it"
         )
 
 

@@ -74,14 +74,15 @@ class EnvSpec:
         """An agent's action, or a batch of them, as the environment takes it."""
         if self.actions:
             return action + self.action_start
-        centre, half = self._action_range
-        scaled: Array = centre + half * action  # exactly the action where the range is [-1, 1]
-        return scaled.reshape(*action.shape[:-1], *self.action_shape)
+        low, high, centre, half = self._action_range
+        # in double precision, and never a rounding error outside; exactly the action where the range is [-1, 1]
+        scaled: Array = (centre + half * action).clip(low, high).astype(np.float32)
+        return scaled.reshape((*action.shape[:-1], *self.action_shape))
 
     @cached_property
-    def _action_range(self) -> tuple[Array, Array]:
-        low, high = np.array(self.action_low, np.float32), np.array(self.action_high, np.float32)
-        return (high + low) / 2, (high - low) / 2
+    def _action_range(self) -> tuple[Array, Array, Array, Array]:
+        low, high = np.array(self.action_low), np.array(self.action_high)
+        return low, high, (high + low) / 2, (high - low) / 2
 
     def random_action(self, rng: np.random.Generator) -> Any:
         """Any of an agent's actions, all alike."""

@@ -44,8 +44,9 @@ Heads = Tensor | slice | None
 """Which heads of an ensemble: indices, a slice, or all of them."""
 
 
-def _pick(parameter: Tensor, heads: Heads) -> Tensor:
-    return parameter if heads is None else parameter[heads]  # a slice of all heads would cost a copy of its gradient
+def pick(of_heads: Tensor, heads: Heads) -> Tensor:
+    """The chosen heads of a tensor that begins with them."""
+    return of_heads if heads is None else of_heads[heads]  # a slice of all would cost a copy of the gradient
 
 
 class EnsembleLinear(nn.Module):
@@ -59,7 +60,7 @@ class EnsembleLinear(nn.Module):
 
     def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
         """The chosen heads' outputs."""
-        return torch.baddbmm(_pick(self.bias, heads), x, _pick(self.weight, heads))
+        return torch.baddbmm(pick(self.bias, heads), x, pick(self.weight, heads))
 
 
 class EnsembleNorm(nn.Module):
@@ -72,7 +73,7 @@ class EnsembleNorm(nn.Module):
 
     def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
         """Each head's features, normalised."""
-        return F.layer_norm(x, x.shape[-1:]) * _pick(self.weight, heads) + _pick(self.bias, heads)
+        return F.layer_norm(x, x.shape[-1:]) * pick(self.weight, heads) + pick(self.bias, heads)
 
 
 class EnsembleCritic(nn.Module):
@@ -90,7 +91,7 @@ class EnsembleCritic(nn.Module):
     def forward(self, obs: Tensor, action: Tensor, *, heads: Heads = None, mask: Tensor | None = None) -> CriticOutput:
         """Values of the chosen heads; ``mask`` (N, B, D) multiplies the last hidden layer before its ReLU."""
         x = torch.cat([obs, action], -1)  # (B, inputs)
-        phi = x.expand(len(_pick(self.head.bias, heads)), *x.shape)  # (N, B, inputs)
+        phi = x.expand(len(pick(self.head.bias, heads)), *x.shape)  # (N, B, inputs)
         for index, layer in enumerate(self.layers):
             phi = layer(phi, heads)  # (N, B, units)
             if self.norms is not None:

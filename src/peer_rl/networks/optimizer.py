@@ -12,8 +12,8 @@ from torch import Tensor
 class Adam:
     """Adam (Kingma and Ba 2015) by torch's fused kernel, over one list of parameters.
 
-    ``torch.optim.Adam`` does the same arithmetic, but its zero_grad, step and bookkeeping cost half a millisecond of a
-    9 ms TD3 update. Gradients are taken for these parameters and no others, so a loss may pass through another network
+    ``torch.optim.Adam`` does the same arithmetic, but its zero_grad, step and bookkeeping cost 0.2 ms of a 9 ms
+    TD3 update. Gradients are taken for these parameters and no others, so a loss may pass through another network
     without computing that one's.
     """
 

@@ -66,6 +66,7 @@ def train(
     path = run_path(config, Path(runs))
     keep_freed_memory()
     memory = "--buffer-size" if entry.resumes else "--batch-steps"
+    then = "it goes on from the last checkpoint" if entry.resumes else "it starts from the beginning"
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
@@ -78,13 +79,12 @@ def train(
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(
-                f"the disk is full, training of {path} stopped; free some space and type the same command again: it "
-                + ("goes on from the last checkpoint" if entry.resumes else "starts from the beginning")
+                f"the disk is full, training of {path} stopped; free some space and type the same command again: {then}"
             ) from error
         if error.errno == errno.EFBIG:
             raise RunError(
                 f"a file of {path} may not grow any more, training stopped; raise the limit (ulimit -f) and type the "
-                "same command again: it goes on from the last checkpoint"
+                f"same command again: {then}"
             ) from error
         raise
     except MemoryError as error:

@@ -36,6 +36,8 @@ def evaluate(agent: Actor, env: Env, spec: EnvSpec, *, seeds: list[int], rng: St
         total, length, over = 0.0, 0, False
         while not over:
             obs = spec.encode(observation)[None]
+            if not np.isfinite(obs).all():
+                raise RunError(f"evaluation stopped: an observation is not finite (seed {seed})")
             action = agent.act(obs, first=np.array([length == 0]), explore=False, rng=rng)[0]
             observation, reward, terminated, truncated, _ = env.step(spec.decode(action))
             total += float(reward)

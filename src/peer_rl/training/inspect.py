@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from peer_rl.agents import Agent
-from peer_rl.diagnostics import diagnose, gradient_ratio
+from peer_rl.diagnostics import diagnose, drd, gradient_ratio
+from peer_rl.regularizers import Features
 from peer_rl.replay.uniform import UniformReplay
 from peer_rl.training.seeding import Stream
 
@@ -27,4 +28,19 @@ def inspect(agent: Agent, replay: UniformReplay, rng: Stream) -> dict[str, Any]:
         gamma=features.discount,
         same_action=features.same_action,
     )
-    return {**report.as_dict(), "gradient_ratio": ratio}
+    first = {"drd_head0": _first_heads_drd(features)} if features.phi.dim() == 3 else {}
+    return {**report.as_dict(), **first, "gradient_ratio": ratio}
+
+
+def _first_heads_drd(features: Features) -> float | None:
+    """DRD of an ensemble's first head, which the paper's figure 1 shows; None where it is not defined."""
+    if features.head_weight is None or features.reward is None or features.discount is None:
+        return None
+    found = drd(
+        features.phi[0].detach(),
+        features.phi_next[0],
+        head_weight=features.head_weight[0].detach(),
+        reward=features.reward,
+        gamma=features.discount,
+    ).nanmean()
+    return found.item() if bool(found.isfinite()) else None

@@ -16,6 +16,7 @@ from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import make_env
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
+from peer_rl.errors import RunError
 from peer_rl.plugins import load_object
 from peer_rl.replay.uniform import UniformReplay
 from peer_rl.training.evaluate import evaluate
@@ -98,7 +99,10 @@ class Recorder:
         seed, episodes = self.config.seed, self.config.protocol.eval_episodes
         seeds = [episode_seed(seed, "evaluate", step, index) for index in range(episodes)]
         rng = Stream(seed, "evaluate-act", step, device=self.agent.device)
-        result = evaluate(self.agent, self.env, self.spec, seeds=seeds, rng=rng)
+        try:
+            result = evaluate(self.agent, self.env, self.spec, seeds=seeds, rng=rng)
+        except RunError as error:
+            raise self.run.stopped(step, str(error)) from error
         self.progress.evaluation = result.mean
         row = {"mean": result.mean, "returns": result.returns, "lengths": result.lengths, "seeds": result.seeds}
         self.write("eval", row)

@@ -23,7 +23,8 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from peer_rl.agents import Array
-from peer_rl.agents.onpolicy import OnPolicyPolicy, check_spec, network_options, spaces_of
+from peer_rl.agents.checks import check_vectors
+from peer_rl.agents.onpolicy import OnPolicyPolicy, network_options, spaces_of
 from peer_rl.configs.onpolicy import OnPolicySettings, PPOConfig
 from peer_rl.configs.resolve import check_beta
 from peer_rl.configs.run import AnyRunConfig
@@ -62,7 +63,7 @@ class OnPolicyTrainer:
         task = find_task(config.task)
         self.env = make_env(task, max_episode_steps=config.max_episode_steps)
         self.spec = spec_of(self.env)
-        check_spec(config.agent, self.spec)
+        check_vectors(config.agent, self.spec)
         unit = "episodes" if config.episodes else "steps"
         self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
         self.recorder = Recorder(config, run, self.progress, spec=self.spec, show=show, mirrors=mirrors)

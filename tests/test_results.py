@@ -94,3 +94,16 @@ def test_the_speed_page_shows_what_bench_found():
 
 def _ends(interval: dict[str, float]) -> str:
     return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"
+
+
+def test_td3_solves_the_inverted_pendulum_and_its_page_says_what_the_runs_say():
+    runs = sorted((ROOT / "results" / "continuous" / "paper" / "mujoco-inverted-pendulum").glob("td3+*/seed*"))
+    page = (ROOT / "docs" / "agents" / "td3.md").read_text()
+    assert len(runs) >= 3
+    for run in runs:
+        means = [row["mean"] for row in read_json_lines(run / "eval.jsonl")]
+        assert [row["step"] for row in read_json_lines(run / "eval.jsonl")] == [5_000, 10_000, 15_000, 20_000]
+        assert means[-1] >= 950
+        label = "TD3 (beta 0)" if "+beta0+" in run.parent.name else "PEER (beta 5e-4)"
+        cells = " | ".join(f"{mean:.0f}" for mean in means)
+        assert f"| {label} | {run.name.removeprefix('seed')} | {cells} |" in page

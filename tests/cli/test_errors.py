@@ -66,7 +66,7 @@ def complaint(*arguments: object, **keywords) -> str:
         (["train", "td3", "--task", "gym/Pendulum"], "names no version; did you mean gym/Pendulum-v1?"),
         (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layer-norm", "True"], "a switch takes no value"),
         (["bench", "--rounds", "0"], "rounds must be above 0"),
-        (["bench", "--agents", "ppo"], "--agents takes"),
+        (["bench", "--agents", "ppo"], "invalid choice 'ppo'"),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),
         (["eval", "no/such/run"], "no/such/run is not a run directory"),
         (["eval"], "peer-rl eval --help"),

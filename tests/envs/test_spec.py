@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from peer_rl.envs.spec import EnvSpec
 
-BOUNDS = st.floats(-1e30, 1e30, width=32)
+BOUNDS = st.floats(-(2.0**100), 2.0**100, width=32)
 
 
 def spec(low: float, high: float, shape: tuple[int, ...] = (1,)) -> EnvSpec:

@@ -61,9 +61,9 @@ def test_a_registered_limit_is_kept():
         ("toy_envs:not_an_env", "must return a gymnasium.Env, but returned int"),
         ("toy_envs:dict_observations", "has a Dict observation space"),
         ("toy_envs:multi_discrete_actions", "has a MultiDiscrete action space, but only Box and Discrete"),
-        ("toy_envs:unbounded_actions", "only Box with finite bounds and floats is supported"),
-        ("toy_envs:half_bounded_actions", "only Box with finite bounds and floats is supported"),
-        ("toy_envs:integer_actions", "only Box with finite bounds and floats is supported"),
+        ("toy_envs:unbounded_actions", "only Box of floats with finite bounds is supported"),
+        ("toy_envs:half_bounded_actions", "only Box of floats with finite bounds is supported"),
+        ("toy_envs:integer_actions", "only Box of floats with finite bounds is supported"),
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_sentence(name, words):

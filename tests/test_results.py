@@ -107,3 +107,13 @@ def test_td3_solves_the_inverted_pendulum_and_its_page_says_what_the_runs_say():
         label = "TD3 (beta 0)" if "+beta0+" in run.parent.name else "PEER (beta 5e-4)"
         cells = " | ".join(f"{mean:.0f}" for mean in means)
         assert f"| {label} | {run.name.removeprefix('seed')} | {cells} |" in page
+
+
+def test_td3_swings_the_pendulum_up_with_two_updates_a_step():
+    (run,) = (ROOT / "results" / "continuous" / "paper").glob("pybullet-inverted-pendulum-swingup/td3+*updates2/seed0")
+    (once,) = (ROOT / "results" / "continuous" / "paper").glob("pybullet-inverted-pendulum-swingup/td3+*50000/seed0")
+    page = (ROOT / "docs" / "agents" / "td3.md").read_text()
+    last, slower = (read_json_lines(path / "eval.jsonl")[-1] for path in (run, once))
+    assert last["step"] == slower["step"] == 50_000
+    assert last["mean"] >= 700
+    assert f"{slower['mean']:.0f} at the end with one update a step, {last['mean']:.0f} with `--updates 2`" in page

@@ -118,10 +118,18 @@ def test_a_config_survives_its_dict(beta, seed, hidden, steps):
     assert from_dict(as_dict(config)) == config
 
 
-def test_a_config_with_a_setting_missing_is_refused():
+def test_a_setting_younger_than_the_run_has_its_default():
+    config = configure("dqn", GRID)
+    flat = as_dict(config)
+    del flat["learning.clip_rewards"], flat["protocol.final_steps"]
+    assert from_dict(flat) == config
+
+
+@pytest.mark.parametrize("missing", ["agent", "task", "episodes"])
+def test_a_config_without_agent_task_or_budget_is_refused(missing):
     flat = as_dict(configure("dqn", GRID))
-    del flat["learning.gamma"]
-    with pytest.raises(ConfigError, match=r"lacks learning\.gamma"):
+    del flat[missing]
+    with pytest.raises(ConfigError, match=f"names no ({missing}|budget)"):
         from_dict(flat)
 
 

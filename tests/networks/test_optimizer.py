@@ -36,6 +36,36 @@ def test_a_gradient_in_another_layout_is_not_misread():
     torch.testing.assert_close(before - weight.detach(), 0.5 * torch.sign(wanted.T), rtol=1e-4, atol=1e-4)
 
 
+def test_convolutions_in_channels_last_take_torchs_steps():
+    def network():
+        torch.manual_seed(0)
+        return torch.nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last)
+
+    mine, theirs = network(), network()
+    ours, reference = Adam(mine.parameters(), 3e-3, epsilon=1e-4), torch.optim.Adam(theirs.parameters(), 3e-3, eps=1e-4)
+    for seed in range(5):
+        x = torch.randn(9, 3, 5, 5, generator=torch.Generator().manual_seed(seed))
+        ours.minimise(mine(x).square().mean())
+        reference.zero_grad()
+        theirs(x).square().mean().backward()
+        reference.step()
+    torch.testing.assert_close(mine.weight, theirs.weight)
+
+
+def test_gradients_are_clipped_as_torch_clips_them():
+    mine, theirs = two_layers(), two_layers()
+    ours, reference = Adam(mine.parameters(), 3e-3, max_gradient_norm=0.1), torch.optim.Adam(theirs.parameters(), 3e-3)
+    for scale in (1e-3, 1.0, 100.0):
+        ours.minimise(scale * mine(torch.ones(4, 5)).square().mean())
+        reference.zero_grad()
+        (scale * theirs(torch.ones(4, 5)).square().mean()).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.1)
+        reference.step()
+        for one, other in zip(mine.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(one.grad, other.grad)
+            torch.testing.assert_close(one, other)
+
+
 def test_other_parameters_on_the_way_are_left_alone():
     first, second = two_layers()[0], two_layers(1)[2]
     Adam(first.parameters(), 0.1).minimise(second(first(torch.ones(1, 5)).relu()).sum())

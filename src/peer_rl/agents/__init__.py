@@ -31,6 +31,8 @@ class Update:
     """What an update tells the loop. Metrics are scalar tensors, read out once per window."""
 
     metrics: dict[str, Tensor]
+    priorities: Tensor | None = None
+    """(B,) new priorities of the batch's transitions, before the exponent; None if the agent has no opinion."""
 
 
 class Actor(Protocol):

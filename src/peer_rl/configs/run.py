@@ -34,6 +34,10 @@ class LearningConfig:
     """Agent steps between rounds of updates."""
     updates: int = 1
     """Updates in one round."""
+    clip_rewards: bool = False
+    """Learn from rewards clipped to [-1, 1]; the returns that are written down are the game's own."""
+    lost_life_ends: bool = False
+    """A lost life stops bootstrapping, as the end of the game does; the game itself goes on."""
 
     def __post_init__(self) -> None:
         check_fraction("gamma", self.gamma, above_zero=True)
@@ -42,6 +46,24 @@ class LearningConfig:
         check_not_negative("start_steps", self.start_steps)
         if self.batch_size > self.buffer_size:
             raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
+
+
+@dataclass(frozen=True)
+class PrioritisedConfig(LearningConfig):
+    """The same with prioritised replay (Schaul et al. 2016)."""
+
+    priority_exponent: float = 0.5
+    """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
+    importance_start: float = 0.4
+    """Exponent of the importance weights at the first update; it rises to 1."""
+    importance_steps: int = 100_000
+    """Updates over which it rises linearly; its own horizon, whatever --steps says."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction("priority_exponent", self.priority_exponent)
+        check_fraction("importance_start", self.importance_start)
+        check_positive("importance_steps", self.importance_steps)
 
 
 @dataclass(frozen=True)
@@ -56,12 +78,18 @@ class ProtocolConfig:
     """Agent steps between lines of diagnostics.jsonl; 0 for none."""
     log_every: int = 500
     """Agent steps that one line of training metrics sums up."""
+    final_episodes: int = 0
+    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    final_steps: int = 0
+    """The evaluation at the end goes on until it has taken this many agent steps too."""
 
     def __post_init__(self) -> None:
         check_not_negative("eval_every", self.eval_every)
         check_not_negative("diagnose_every", self.diagnose_every)
         check_positive("eval_episodes", self.eval_episodes)
         check_positive("log_every", self.log_every)
+        check_not_negative("final_episodes", self.final_episodes)
+        check_not_negative("final_steps", self.final_steps)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ class EnvSpec:
 
     observation_shape: tuple[int, ...]
     observation_dtype: str
+    stack: int = 1
+    """Frames in one observation, newest last, along the first axis: (stack * channels, height, width)."""
     one_hot: int = 0
     """Number of states if the environment gives an integer that we turn into a one-hot vector, else 0."""
     one_hot_start: int = 0

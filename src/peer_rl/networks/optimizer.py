@@ -17,18 +17,29 @@ class Adam:
     without computing that one's.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], learning_rate: float) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        learning_rate: float,
+        *,
+        epsilon: float = 1e-8,
+        max_gradient_norm: float | None = None,
+    ) -> None:
         self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.epsilon, self.max_gradient_norm = epsilon, max_gradient_norm
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.step = torch.zeros((), device=self.parameters[0].device)
 
     def minimise(self, loss: Tensor) -> None:
         """One step down the gradient of ``loss``, which stays in ``.grad`` to be looked at."""
-        gradients = [gradient.contiguous() for gradient in torch.autograd.grad(loss, self.parameters)]
+        found = torch.autograd.grad(loss, self.parameters)
+        gradients = [_laid_out_as(parameter, one) for parameter, one in zip(self.parameters, found, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         with torch.no_grad():
+            if self.max_gradient_norm is not None:
+                clip_gradients(gradients, self.max_gradient_norm)
             self.step += 1
             torch._fused_adam_(
                 self.parameters,
@@ -41,7 +52,7 @@ class Adam:
                 beta1=0.9,
                 beta2=0.999,
                 weight_decay=0.0,
-                eps=1e-8,
+                eps=self.epsilon,
                 amsgrad=False,
                 maximize=False,
             )
@@ -56,3 +67,14 @@ class Adam:
         for name in ("means", "squares"):
             for index, moment in enumerate(getattr(self, name)):
                 moment.copy_(state[name][index])
+
+
+def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The fused kernel walks both through memory side by side: a gradient in another order would be misread."""
+    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
+
+
+def clip_gradients(gradients: list[Tensor], largest: float) -> None:
+    """Scale gradients in place so that their joint norm is at most ``largest``; waits for no device."""
+    norm = torch.stack(torch._foreach_norm(gradients)).norm()
+    torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1.0))  # torch.nn.utils.clip_grad_norm_'s 1e-6

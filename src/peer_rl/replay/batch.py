@@ -26,6 +26,8 @@ class Batch:
     """(B,) gamma^n, or 0 where the episode terminated: what multiplies the value of next_obs"""
     next_obs: Tensor
     """(B, *observation)"""
+    weight: Tensor | None = None
+    """(B,) importance weights of a prioritised draw, the largest is 1; None for a uniform one"""
 
     @classmethod
     def from_numpy(cls, *, device: torch.device, **columns: Array) -> Batch:

@@ -94,17 +94,17 @@ def test_the_mask_multiplies_the_last_hidden_layer_alone(layer_norm, inputs):
 
 
 def test_action_values_with_layer_norm_are_torchs_layers_in_a_row():
-    critic = ActionValues(3, 4, CriticConfig(hidden=(8, 6), layer_norm=True), torch.Generator().manual_seed(0))
-    kinds = [type(layer) for layer in critic.trunk]
-    assert kinds == [nn.Linear, nn.LayerNorm, nn.ReLU, nn.Linear, nn.LayerNorm, nn.ReLU]
+    critic = ActionValues((3,), 4, CriticConfig(hidden=(8, 6), layer_norm=True), torch.Generator().manual_seed(0))
+    layers = [*critic.trunk, *critic.streams[0]]
+    assert [type(layer) for layer in layers] == [nn.Linear, nn.LayerNorm, nn.ReLU, nn.Linear, nn.LayerNorm, nn.ReLU]
     obs = torch.randn(9, 3, generator=torch.Generator().manual_seed(1))
     x = obs
-    for linear, norm in ((critic.trunk[0], critic.trunk[1]), (critic.trunk[3], critic.trunk[4])):
+    for linear, norm in ((layers[0], layers[1]), (layers[3], layers[4])):
         x = x @ linear.weight.T + linear.bias
         x = (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
         x = (x * norm.weight + norm.bias).clamp(min=0)
     output = critic(obs)
     torch.testing.assert_close(output.phi, x)
-    torch.testing.assert_close(output.q, x @ critic.head.weight.T + critic.head.bias)
-    plain = ActionValues(3, 4, CriticConfig(hidden=(8, 6)), torch.Generator().manual_seed(0))
-    assert [type(layer) for layer in plain.trunk] == [nn.Linear, nn.ReLU] * 2
+    torch.testing.assert_close(output.q, x @ critic.heads[0].weight.T + critic.heads[0].bias)
+    plain = ActionValues((3,), 4, CriticConfig(hidden=(8, 6)), torch.Generator().manual_seed(0))
+    assert [type(layer) for layer in (*plain.trunk, *plain.streams[0])] == [nn.Linear, nn.ReLU] * 2

@@ -37,7 +37,7 @@ class DQN:
         self.device = device
         self.regularizer = regularizer
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-        self.critic = ActionValues(spec.observation_shape[0], spec.actions, settings.critic, weights).to(device)
+        self.critic = ActionValues(spec.observation_shape, spec.actions, settings.critic, weights).to(device)
         self.target = target_of(self.critic)
         self.optimizer = Adam(self.critic.parameters(), settings.learning_rate)
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)
@@ -80,7 +80,7 @@ class DQN:
             online.phi,
             target.phi,
             phi_next_online=self.critic(batch.next_obs).phi if "phi_next_online" in self.regularizer.needs else None,
-            head_weight=self.critic.head.weight,
+            head_weight=self.critic.head_weight(),
             reward=batch.reward,
             discount=batch.discount,
             same_action=batch.action == next_action,

@@ -6,14 +6,35 @@ import os
 import shutil
 import sys
 
+from peer_rl.configs.rainbow import RainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
+from peer_rl.regularizers import Regularizer
 
 
 def check_vectors(agent: str, spec: EnvSpec) -> None:
     """Refuse observations that are not vectors."""
     if len(spec.observation_shape) != 1:
         raise ConfigError(f"{agent} reads vectors, but observations have shape {spec.observation_shape}")
+
+
+def check_image(agent: str, spec: EnvSpec) -> None:
+    """Refuse observations that are not frames."""
+    if not spec.is_image:
+        raise ConfigError(f"{agent} reads frames, uint8 of (channels, height, width), not {spec.observation_shape}")
+
+
+def check_distributional(agent: str, spec: EnvSpec, regularizer: Regularizer, settings: RainbowConfig) -> None:
+    """Refuse what a distribution of returns has no place for."""
+    if not spec.is_image:
+        check_vectors(agent, spec)
+        if settings.features == "conv":
+            raise ConfigError(f"{agent} has no convolutions here, since observations are vectors; leave out --features")
+    if "head_weight" in regularizer.needs:
+        raise ConfigError(
+            f"{regularizer.name} needs the weight of a linear last layer, which {agent}'s distribution of returns "
+            "does not have; choose another --regularizer"
+        )
 
 
 def compiler() -> str:

@@ -9,7 +9,8 @@ from peer_rl.configs.actor_critic import METD3Config, REDQConfig, SACConfig, TD3
 from peer_rl.configs.checks import check_fraction, check_positive
 from peer_rl.configs.networks import CriticConfig
 from peer_rl.configs.onpolicy import OnPolicyLearningConfig, OnPolicyProtocolConfig, PPOConfig, TRPOConfig
-from peer_rl.configs.run import LearningConfig, ProtocolConfig
+from peer_rl.configs.rainbow import CURLRainbowConfig, RainbowConfig
+from peer_rl.configs.run import LearningConfig, PrioritisedConfig, ProtocolConfig
 from peer_rl.errors import ConfigError, nearest
 
 
@@ -104,6 +105,22 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         beta=5e-4,
         about="SAC with ten critics and twenty updates a step",
+    ),
+    "rainbow": AgentEntry(
+        settings=RainbowConfig,
+        build="peer_rl.agents.rainbow:build",
+        actions="discrete",
+        beta=0.0,
+        about="Data-efficient Rainbow, the paper's baseline on Atari",
+        learning=PrioritisedConfig,
+    ),
+    "curl-rainbow": AgentEntry(
+        settings=CURLRainbowConfig,
+        build="peer_rl.agents.curl_rainbow:build",
+        actions="discrete",
+        beta=5e-4,
+        about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
+        learning=PrioritisedConfig,
     ),
     "ppo": AgentEntry(
         settings=PPOConfig,

@@ -5,17 +5,8 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-
-class Value(NamedTuple):
-    """A setting and where it comes from."""
-
-    value: Any
-    origin: str
-
-
-Layer = dict[str, Value]
+from peer_rl.configs import atari
+from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
 _OURS = "ours"
@@ -141,6 +132,12 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("redq", "mujoco"): _REDQ_LAYER,
     ("redq", "gym"): _elsewhere(_REDQ_LAYER),
     ("redq", "custom"): _elsewhere(_REDQ_LAYER),
+    ("rainbow", "atari"): atari.RAINBOW,
+    ("rainbow", "gym"): atari.elsewhere(atari.RAINBOW),
+    ("rainbow", "custom"): atari.elsewhere(atari.RAINBOW),
+    ("curl-rainbow", "atari"): atari.CURL_RAINBOW,
+    ("curl-rainbow", "gym"): atari.elsewhere(atari.CURL_RAINBOW),
+    ("curl-rainbow", "custom"): atari.elsewhere(atari.CURL_RAINBOW),
     **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
@@ -165,10 +162,11 @@ TASKS: dict[tuple[str, str], Layer] = {
         "steps": Value(300_000, _REDQ),
         "settings.target_entropy": Value(-4.0, _MBPO),
     },
+    **atari.CURL_TASKS,
 }
 """By agent and task."""
 
-PRESETS: dict[tuple[str, str], Layer] = {}
+PRESETS: dict[tuple[str, str], Layer] = {("curl-rainbow", "as-published"): atari.CURL_AS_PUBLISHED}
 """By agent and the name given to --preset."""
 
 _SMOKE_ELSEWHERE: Layer = {

@@ -1,0 +1,16 @@
+"""The form of a preset: settings by dotted path, each with its origin."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Value(NamedTuple):
+    """A setting and where it comes from."""
+
+    value: Any
+    origin: str
+
+
+Layer = dict[str, Value]
+"""Keys are dotted paths into RunConfig."""

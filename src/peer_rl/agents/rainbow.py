@@ -15,6 +15,7 @@ from peer_rl.agents.checks import check_distributional
 from peer_rl.configs.rainbow import RainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.distributional import DistributionalValues, project
+from peer_rl.networks.encoders import as_floats
 from peer_rl.networks.optimizer import Adam
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, Regularizer
@@ -93,10 +94,10 @@ class Rainbow:
         """Cross entropy of p(s, a) with the projection of R + discount * Z'(s', a*), a* = argmax_a Q(s', a)."""
         noises, target_noises = self.critic.draw(rng.torch), self.target.draw(rng.torch)
         rows = torch.arange(len(batch.reward), device=self.device)
+        next_obs = as_floats(batch.next_obs)
         with torch.no_grad():
-            target = self.target(batch.next_obs, target_noises)
-            next_online = self.critic(batch.next_obs, noises)
-            next_action = next_online.q.argmax(-1)  # (B,) double Q: the online network chooses
+            target = self.target(next_obs, target_noises)
+            next_action = self.critic(next_obs, noises).q.argmax(-1)  # (B,) double Q: the online network chooses
             next_probabilities = target.logits[rows, next_action].softmax(-1)  # (B, atoms)
             wanted = project(next_probabilities, self.critic.support, batch.reward, batch.discount)
         online = self.critic(batch.obs, noises)
@@ -107,7 +108,7 @@ class Rainbow:
         features = Features(
             self._phi(online),
             self._phi(target),
-            phi_next_online=self._phi(self.critic(batch.next_obs, noises)) if again else None,
+            phi_next_online=self._phi(self.critic(next_obs, noises)) if again else None,
             reward=batch.reward,
             discount=batch.discount,
             same_action=batch.action == next_action,

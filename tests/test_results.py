@@ -92,6 +92,18 @@ def test_the_speed_page_shows_what_bench_found():
         assert f"{row['gain']:.2f} times ({row['agent']})" in page
 
 
+def test_the_speed_page_shows_the_profile():
+    found = json.loads((ROOT / "benchmarks" / "results" / "update_profile.json").read_text())
+    page = (ROOT / "docs" / "speed.md").read_text()
+    for row in found["profiles"]:
+        for key, library in (("ours", "peer-rl"), ("theirs", "stable-baselines3")):
+            update, *parts = (row[key][f"{name}_ms"] for name in ("update", "products", "calls", "passes"))
+            assert update == pytest.approx(sum(parts))
+            cells = " | ".join(f"{part:.2f}" for part in parts)
+            assert f"| {row['threads']} | {library} | {update:.2f} ms | {cells} |" in page
+        assert f"| {row['ratio']:.2f} x | {row['bound']:.2f} x |" in page
+
+
 def _ends(interval: dict[str, float]) -> str:
     return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"
 

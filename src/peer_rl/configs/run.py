@@ -27,7 +27,7 @@ class LearningConfig:
     batch_size: int = 64
     """Transitions in one update."""
     buffer_size: int = 100_000
-    """Transitions kept; the oldest make room."""
+    """Transitions kept, or frames (one more an episode) where observations are stacks; the oldest make room."""
     start_steps: int = 1_000
     """First steps, taken with uniformly random actions and without updates."""
     update_every: int = 1

@@ -19,7 +19,7 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.make import make_replay
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Observers, Progress
 from peer_rl.training.rundir import RunDirectory
@@ -49,7 +49,7 @@ class Trainer:
         self.spec = spec_of(self.env)
         self.streams = Streams(config.seed, self.device)
         self.agent: Agent = build_agent(config, self.spec, self.device)
-        self.replay = self._make_replay()
+        self.replay = make_replay(config.learning, self.spec, self.device, steps=config.steps)
         unit = "episodes" if config.episodes else "steps"
         self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
         self.observers = Observers(
@@ -69,18 +69,6 @@ class Trainer:
     def step(self) -> int:
         """Agent steps so far."""
         return self.progress.step
-
-    def _make_replay(self) -> UniformReplay:
-        learning = self.config.learning
-        return UniformReplay(
-            learning.buffer_size,
-            (self.spec.observation_shape, self.spec.observation_dtype),
-            self.spec.action_column,
-            gamma=learning.gamma,
-            n_step=learning.n_step,
-            batch_size=learning.batch_size,
-            device=self.device,
-        )
 
     # -- the run ---------------------------------------------------------------------------------------------------
 
@@ -129,8 +117,8 @@ class Trainer:
                 action=action,
                 reward=reward,
                 next_obs=next_obs,
-                terminated=terminated,
-                truncated=truncated,
+                discount=0.0 if terminated else 1.0,
+                last=terminated or truncated,
             )
             obs, over = next_obs, terminated or truncated
             total, length = total + reward, length + 1
@@ -169,7 +157,9 @@ class Trainer:
             batch = self.replay.sample(self.streams.replay.numpy)
             try:
                 update = self.agent.update(batch, index=self.progress.updates, rng=self.streams.update)
-            except ValueError as error:  # the regularizer's checks: features or loss that are not finite
+                if update.priorities is not None:
+                    self.replay.update_priorities(update.priorities)
+            except ValueError as error:  # features, a loss or a priority that is not finite
                 raise self.run.stopped(self.step, str(error)) from error
             self.observers.add(update.metrics)
             self.progress.updates += 1

@@ -18,7 +18,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
 from peer_rl.plugins import load_object
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.replay import Replay
 from peer_rl.training.evaluate import evaluate
 from peer_rl.training.inspect import inspect
 from peer_rl.training.metrics import Window
@@ -174,7 +174,7 @@ class Observers(Recorder):
         progress: Progress,
         *,
         agent: Agent,
-        replay: UniformReplay,
+        replay: Replay,
         spec: EnvSpec,
         rng: Stream,
         show: Callable[[Progress], None],

@@ -24,8 +24,8 @@ def replay_of(capacity: int, n_step: int, ends: list[str]) -> UniformReplay:
             action=i,
             reward=i + 1.0,
             next_obs=np.array([i + 0.5], np.float32),
-            terminated=end == "terminated",
-            truncated=end == "truncated",
+            discount=0.0 if end == "terminated" else 1.0,
+            last=end != "goes on",
         )
     return replay
 

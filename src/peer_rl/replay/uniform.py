@@ -49,17 +49,15 @@ class UniformReplay:
     def __len__(self) -> int:
         return self.ring.total - self.ring.oldest
 
-    def add(
-        self, *, obs: Array, action: Any, reward: float, next_obs: Array, terminated: bool, truncated: bool
-    ) -> None:
-        """Store one step. ``discount`` is 0 only if the episode terminated; ``last`` marks its end either way."""
+    def add(self, *, obs: Array, action: Any, reward: float, next_obs: Array, discount: float, last: bool) -> None:
+        """Store one step. ``discount`` is 0 where nothing more is to be expected; ``last`` marks an episode's end."""
         self.ring.append(
             {
                 "obs": obs,
                 "action": action,
                 "reward": reward,
-                "discount": 0.0 if terminated else 1.0,
-                "last": terminated or truncated,
+                "discount": discount,
+                "last": last,
                 "next_obs": next_obs,
             }
         )

@@ -44,7 +44,7 @@ def play(replay: UniformReplay, rows: int, rng: np.random.Generator) -> None:
     action = rng.uniform(-1, 1, (rows, ACTION)).astype(np.float32)
     for i in range(rows):
         last = i == rows - 1
-        replay.add(obs=obs[i], action=action[i], reward=1.0, next_obs=obs[i + 1], terminated=False, truncated=last)
+        replay.add(obs=obs[i], action=action[i], reward=1.0, next_obs=obs[i + 1], discount=1.0, last=last)
 
 
 def trained_agent(replay: UniformReplay):

@@ -102,26 +102,26 @@ class Trainer:
 
     def play_episode(self) -> None:
         """One episode, learning along the way. Its environment seed depends on nothing but its number."""
+        learning = self.config.learning
         seed = episode_seed(self.config.seed, "environment", self.progress.episode)
         observation, _ = self.env.reset(seed=seed)
         obs = self._see(observation)
         total, length, over = 0.0, 0, False
         while not over:
             action = self.choose(obs, first=length == 0)
-            observation, given, terminated, truncated, _ = self.env.step(self.spec.decode(action))
-            reward, next_obs = float(given), self._see(observation)
+            observation, given, terminated, truncated, info = self.env.step(self.spec.decode(action))
+            reward, next_obs, over = float(given), self._see(observation), terminated or truncated
             if not math.isfinite(reward):
                 raise self.run.stopped(self.step, f"the environment gave the reward {reward}")
             self.replay.add(
                 obs=obs,
                 action=action,
-                reward=reward,
+                reward=min(max(reward, -1.0), 1.0) if learning.clip_rewards else reward,
                 next_obs=next_obs,
-                discount=0.0 if terminated else 1.0,
-                last=terminated or truncated,
+                discount=0.0 if terminated or (learning.lost_life_ends and info.get("lost_life")) else 1.0,
+                last=over,
             )
-            obs, over = next_obs, terminated or truncated
-            total, length = total + reward, length + 1
+            obs, total, length = next_obs, total + reward, length + 1
             self.progress.step += 1
             self.learn()
             if self.finished() and not over:
@@ -130,7 +130,8 @@ class Trainer:
                 self.observers.observe()
         self.progress.episode += 1
         self.observers.episode(total, length)
-        self.observers.observe()
+        if not self.finished():  # else the last observation, the final one, is still to come
+            self.observers.observe()
 
     def _see(self, observation: Any) -> Array:
         """The observation as the agent reads it; one NaN in the replay would come back for ever."""

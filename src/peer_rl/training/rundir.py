@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import tomllib
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +17,7 @@ from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
+from peer_rl.plugins import version_of
 from peer_rl.replay.ring import Ring
 from peer_rl.training.checkpoint import Checkpoint, Checkpoints
 from peer_rl.training.files import JsonLines, check_length, replace_file
@@ -148,7 +148,7 @@ class RunDirectory:
         packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,
-            "packages": {name: metadata.version(name) for name in packages},
+            "packages": {name: version_of(name) for name in packages},
             "environment": task.make,
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},

@@ -13,10 +13,17 @@ GAMMA = 0.9
 ENDS = st.sampled_from(["goes on", "goes on", "goes on", "terminated", "truncated"])
 
 
-def replay_of(capacity: int, n_step: int, ends: list[str]) -> UniformReplay:
+def replay_of(capacity: int, n_step: int, ends: list[str], *, flat_returns: bool = False) -> UniformReplay:
     """Step i has obs i, action i, reward i + 1 and next_obs i + 0.5, so that nothing can be mixed up."""
     replay = UniformReplay(
-        capacity, ((1,), "float32"), ((), "int64"), gamma=GAMMA, n_step=n_step, batch_size=4, device=torch.device("cpu")
+        capacity,
+        ((1,), "float32"),
+        ((), "int64"),
+        gamma=GAMMA,
+        n_step=n_step,
+        batch_size=4,
+        device=torch.device("cpu"),
+        flat_returns=flat_returns,
     )
     for i, end in enumerate(ends):
         replay.add(
@@ -53,6 +60,21 @@ def test_every_window_equals_the_plain_model(ends, capacity, n_step):
     np.testing.assert_allclose(batch.reward.numpy(), expected[:, 0], rtol=1e-5)
     np.testing.assert_allclose(batch.discount.numpy(), expected[:, 1], rtol=1e-5)
     np.testing.assert_array_equal(batch.next_obs[:, 0].numpy(), expected[:, 2])
+
+
+@given(ends=st.lists(ENDS, min_size=1, max_size=40), n_step=st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_flat_returns_weigh_every_reward_of_the_window_with_gamma_to_the_n(ends, n_step):
+    """As in the PEER authors' Atari DrQ; discounts and next observations are as ever."""
+    flat, plain = (replay_of(40, n_step, ends, flat_returns=choice) for choice in (True, False))
+    rows = np.arange(len(ends))
+    batch, usual = flat.gather(rows), plain.gather(rows)
+    for row in rows:
+        last = int(usual.next_obs[row, 0] - 0.5)
+        expected = GAMMA**n_step * sum(i + 1.0 for i in range(row, last + 1))
+        assert batch.reward[row].item() == pytest.approx(expected, rel=1e-5)
+    assert torch.equal(batch.discount, usual.discount)
+    assert torch.equal(batch.next_obs, usual.next_obs)
 
 
 def test_truncation_keeps_the_discount_and_termination_does_not():

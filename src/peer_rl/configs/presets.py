@@ -5,17 +5,8 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-
-class Value(NamedTuple):
-    """A setting and where it comes from."""
-
-    value: Any
-    origin: str
-
-
-Layer = dict[str, Value]
+from peer_rl.configs import atari
+from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
 _OURS = "ours"
@@ -106,6 +97,12 @@ def _elsewhere(layer: Layer) -> Layer:
     }
 
 
+_DRQ_GENERAL: Layer = atari.DRQ | {
+    "steps": Value(20_000, _OURS + ": a first look at an environment of your own"),
+    "learning.buffer_size": Value(20_000, _OURS + ": all of the steps"),
+    "settings.epsilon_eval": Value(0.0, _OURS + ": the greedy policy"),
+}
+
 SUITES: dict[tuple[str, str], Layer] = {
     ("dqn", "gridworld"): {
         "episodes": Value(2_000, _GRID),
@@ -125,6 +122,10 @@ SUITES: dict[tuple[str, str], Layer] = {
     },
     ("dqn", "gym"): _DQN_GENERAL,
     ("dqn", "custom"): _DQN_GENERAL,
+    ("dqn", "atari"): atari.ATARI | atari.EFFICIENT_DQN,
+    ("drq-dqn", "atari"): atari.ATARI | atari.DRQ,
+    ("drq-dqn", "gym"): _DRQ_GENERAL,
+    ("drq-dqn", "custom"): _DRQ_GENERAL,
     ("td3", "pybullet"): _TD3,
     ("td3", "mujoco"): _TD3,
     ("td3", "gym"): _elsewhere(_TD3),
@@ -168,7 +169,7 @@ TASKS: dict[tuple[str, str], Layer] = {
 }
 """By agent and task."""
 
-PRESETS: dict[tuple[str, str], Layer] = {}
+PRESETS: dict[tuple[str, str], Layer] = {("drq-dqn", "as-published"): atari.DRQ_AS_PUBLISHED}
 """By agent and the name given to --preset."""
 
 _SMOKE_ELSEWHERE: Layer = {
@@ -191,6 +192,8 @@ PROFILES: dict[tuple[str, str], Layer] = {
         "protocol.eval_episodes": Value(3, _OURS),
         "protocol.diagnose_every": Value(500, _OURS),
     },
+    ("atari", "small"): atari.SMALL,
+    ("atari", "smoke"): atari.SMOKE,
     ("gym", "small"): {"steps": Value(20_000, _OURS)},
     ("gym", "smoke"): _SMOKE_ELSEWHERE,
     ("custom", "small"): {"steps": Value(20_000, _OURS)},

@@ -10,7 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from peer_rl.configs.agents import find_agent
-from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS, Layer, Value
+from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS
 from peer_rl.configs.run import AnyRunConfig, RunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, nearest

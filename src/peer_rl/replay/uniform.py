@@ -29,6 +29,7 @@ class UniformReplay:
         n_step: int,
         batch_size: int,
         device: torch.device,
+        flat_returns: bool = False,
     ) -> None:
         self.ring = Ring(
             capacity,
@@ -43,6 +44,7 @@ class UniformReplay:
         )
         self.gamma = np.float32(gamma)
         self.n_step = n_step
+        self.flat = self.gamma**n_step if flat_returns else None  # weight of every reward, see LearningConfig
         self.batch_size = batch_size
         self.device = device
 
@@ -87,7 +89,7 @@ class UniformReplay:
         """Return, discount and last row of each window: R = sum_k gamma^k r_k, gamma^n (1 - terminated)."""
         columns, capacity = self.ring.columns, self.ring.capacity
         slots = rows % capacity
-        reward = columns["reward"][slots]
+        reward = columns["reward"][slots] * (1 if self.flat is None else self.flat)
         discount = self.gamma * columns["discount"][slots]
         end, going = rows, ~columns["last"][slots]
         for step in range(1, self.n_step):
@@ -96,7 +98,8 @@ class UniformReplay:
             if not going.any():
                 break
             slots = here % capacity
-            reward = np.where(going, reward + discount * columns["reward"][slots], reward)
+            weight = discount if self.flat is None else self.flat * (discount > 0)
+            reward = np.where(going, reward + weight * columns["reward"][slots], reward)
             discount = np.where(going, discount * self.gamma * columns["discount"][slots], discount)
             end = np.where(going, here, end)
             going = going & ~columns["last"][slots]

@@ -80,6 +80,7 @@ class Trainer:
             n_step=learning.n_step,
             batch_size=learning.batch_size,
             device=self.device,
+            flat_returns=learning.flat_returns,
         )
 
     # -- the run ---------------------------------------------------------------------------------------------------

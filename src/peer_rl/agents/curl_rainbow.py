@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.agents.checks import check_distributional, check_image
-from peer_rl.agents.rainbow import Rainbow
-from peer_rl.augment import crop_pad_crop
+from peer_rl.agents.checks import check_pixels
+from peer_rl.agents.rainbow import Rainbow, check_head
+from peer_rl.augment import random_crop_and_pad
 from peer_rl.configs.rainbow import CURLRainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.distributional import DistributionalValues
@@ -59,7 +59,7 @@ class Contrastive:
 
     def loss(self, critic: DistributionalValues, obs: Tensor, rng: Stream) -> Tensor:
         """Cross entropy of the logits q_i W k_j with the diagonal: row i's key is the other view of state i."""
-        anchors, positives = (crop_pad_crop(obs, self.settings.crop, rng.torch) for _ in range(2))
+        anchors, positives = (random_crop_and_pad(obs, self.settings.crop_margin, rng.torch) for _ in range(2))
         assert critic.encoder is not None
         queries = self.projection(critic.encoder(anchors))  # (B, units)
         with torch.no_grad():
@@ -89,8 +89,8 @@ def build(
     settings: CURLRainbowConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> Rainbow:
     """A Rainbow whose encoder also learns to tell states apart."""
-    check_image("curl-rainbow", spec)
-    check_distributional("curl-rainbow", spec, regularizer, settings)
+    check_pixels("curl-rainbow", settings.encoder, spec)
+    check_head(settings, spec, regularizer)
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     assert critic.encoder is not None

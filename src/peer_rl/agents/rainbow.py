@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_distributional
+from peer_rl.agents.checks import check_features, check_pixels, check_regularizer
 from peer_rl.configs.rainbow import RainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.distributional import DistributionalValues, project
@@ -163,7 +163,16 @@ def build(
     settings: RainbowConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> Rainbow:
     """A Rainbow for pixels or vectors, and discrete actions."""
-    check_distributional("rainbow", spec, regularizer, settings)
+    if len(spec.observation_shape) != 1:
+        check_pixels("rainbow", settings.encoder, spec)
+    check_head(settings, spec, regularizer)
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     return Rainbow(settings, critic, regularizer=regularizer, device=device)
+
+
+def check_head(settings: RainbowConfig, spec: EnvSpec, regularizer: Regularizer) -> None:
+    """Refuse what a distribution of returns has no place for."""
+    check_features(settings.features, spec, regularizer)
+    reason = "a distribution of returns has no linear last layer; choose another --regularizer"
+    check_regularizer(regularizer, lacking="head_weight", reason=reason)

@@ -1,4 +1,4 @@
-"""The form of a preset: settings by dotted path, each with its origin."""
+"""A layer of settings: values at dotted paths into RunConfig, each with its origin."""
 
 from __future__ import annotations
 
@@ -13,4 +13,3 @@ class Value(NamedTuple):
 
 
 Layer = dict[str, Value]
-"""Keys are dotted paths into RunConfig."""

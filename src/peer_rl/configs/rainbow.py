@@ -71,12 +71,12 @@ class CURLRainbowConfig(RainbowConfig):
     """What the contrastive logits are multiplied with."""
     momentum: float = 0.001
     """Share of the online encoder that enters the momentum encoder at each update (tau in the paper)."""
-    crop: int = 80
-    """Side of the random crop; it is padded by 4 and cropped at random again, to the frame's own size."""
+    crop_margin: int = 4
+    """Pixels that a view's random crop loses; it is padded by as many on each side and cropped at random again."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative("contrastive", self.contrastive)
-        for name in ("contrastive_hidden", "contrastive_units", "sharpness", "crop"):
+        for name in ("contrastive_hidden", "contrastive_units", "sharpness", "crop_margin"):
             check_positive(name, getattr(self, name))
         check_fraction("momentum", self.momentum, above_zero=True)

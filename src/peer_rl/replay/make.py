@@ -51,7 +51,8 @@ def make_replay(learning: LearningConfig, spec: EnvSpec, device: torch.device, *
     """A replay, if the machine can hold it: frames where observations are stacks, priorities where they have weight."""
     check_memory(replay_size(learning, spec, steps), available_memory())
     ring = Ring(learning.buffer_size, _columns(spec))
-    windows = Windows(ring, gamma=learning.gamma, n_step=learning.n_step)
+    flat = learning.flat_returns
+    windows = Windows(ring, gamma=learning.gamma, n_step=learning.n_step, flat_returns=flat)
     store: Store = FrameStore(windows, stack=spec.stack) if spec.stack > 1 else VectorStore(windows)
     return Replay(store, _make_sampler(learning), batch_size=learning.batch_size, device=device)
 

@@ -18,11 +18,13 @@ class Windows:
     episode, and the newest step, bootstrap (law 5).
     """
 
-    def __init__(self, ring: Ring, *, gamma: float, n_step: int) -> None:
+    def __init__(self, ring: Ring, *, gamma: float, n_step: int, flat_returns: bool = False) -> None:
         self.ring = ring
         self.n_step = n_step
         # one factor after the other, in single precision
         self._powers: Array = np.cumprod(np.array([[1.0]] + [[gamma]] * n_step, np.float32), 0)  # (n + 1, 1)
+        # the published bug that flat_returns brings back: every reward is multiplied by gamma^n
+        self._weights = np.full_like(self._powers[:-1], self._powers[-1]) if flat_returns else self._powers[:-1]
         self._ahead: Array = np.arange(n_step)[:, None]
 
     def returns(self, rows: Array, stop: int) -> tuple[Array, Array, Array]:
@@ -30,7 +32,7 @@ class Windows:
         columns, capacity = self.ring.columns, self.ring.capacity
         if self.n_step == 1:
             slots = rows % capacity
-            return columns["reward"][slots], self._powers[1] * columns["discount"][slots], rows
+            return self._weights[0] * columns["reward"][slots], self._powers[1] * columns["discount"][slots], rows
         here = rows + self._ahead  # (n, batch)
         slots = here % capacity
         discount = columns["discount"].take(slots)
@@ -38,5 +40,5 @@ class Windows:
         ends[-1] = True
         length = ends.argmax(0)  # (batch,) steps before the window's last one
         chosen = length, np.arange(len(rows))
-        returns = (self._powers[:-1] * columns["reward"].take(slots)).cumsum(0)[chosen]
+        returns = (self._weights * columns["reward"].take(slots)).cumsum(0)[chosen]
         return returns, self._powers[length + 1, 0] * discount[chosen], rows + length

@@ -1,5 +1,6 @@
 """The paper's 26 games: their actions, the preprocessing against one by hand, and episodes that repeat bit for bit."""
 
+import hashlib
 import re
 import sys
 from pathlib import Path
@@ -8,12 +9,15 @@ import cv2
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from test_video import read
 
 from peer_rl.envs.atari_games import GAMES, human_normalised
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError
+from peer_rl.training.evaluate import evaluate
+from peer_rl.training.seeding import Stream
 from peer_rl.video import record
 
 ATARI = {name: task for name, task in TASKS.items() if task.suite == "atari"}
@@ -58,6 +62,30 @@ def test_a_fresh_and_a_used_game_play_the_same_episodes(name):
     again = play(used, seed=3)
     assert play(used, seed=3) == again
     assert play(make_env(ATARI[name]), seed=3) == again
+
+
+class Onlooker:
+    """Acts at random and remembers everything that it saw."""
+
+    device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        self.seen = hashlib.sha256()
+
+    def act(self, obs, *, first, explore, rng):
+        self.seen.update(obs.tobytes())
+        return rng.numpy.integers(4, size=len(obs))
+
+
+def test_evaluations_of_the_same_seeds_see_the_same_frames():
+    """In a fresh environment, and in one that played before."""
+    env, found = make_env(ATARI["atari/breakout"], max_episode_steps=60), []
+    for env_there in (env, env, make_env(ATARI["atari/breakout"], max_episode_steps=60)):
+        agent = Onlooker()
+        rng = Stream(0, "test", device=agent.device)
+        found.append((evaluate(agent, env_there, spec_of(env), seeds=[3, 4], rng=rng), agent.seen.digest()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0].lengths == [60, 60]
 
 
 def test_the_number_of_no_ops_comes_from_the_seed():

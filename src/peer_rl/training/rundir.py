@@ -40,9 +40,15 @@ def command_of(config: AnyRunConfig) -> list[str]:
     words = ["peer-rl", "train", config.agent, "--task", config.task]
     for path, value in mine.items():
         if base.get(path) != value or path == "seed" or (path == "profile" and value != "paper"):
-            items = value if isinstance(value, list) else [value]
-            words += [f"--{option_name(path)}", *(str(item) for item in items)]
+            words += _option(option_name(path), value)
     return words
+
+
+def _option(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):  # a switch takes no value: --critic.layer-norm, --critic.no-layer-norm
+        section, dot, switch = name.rpartition(".")
+        return [f"--{section}{dot}{'' if value else 'no-'}{switch}"]
+    return [f"--{name}", *(str(item) for item in (value if isinstance(value, list) else [value]))]
 
 
 def read_config(path: Path) -> AnyRunConfig:

@@ -69,6 +69,7 @@ class TrainingBar:
         self._task: TaskID | None = None
         self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
+        self._noted = False
 
     def __enter__(self) -> TrainingBar:
         if not self.quiet and self.console.is_terminal:
@@ -85,6 +86,9 @@ class TrainingBar:
     def show(self, run: RunProgress) -> None:
         """Called by the loop a few times a second."""
         now = time.monotonic()
+        if run.note and not self._noted and not self.quiet:
+            self._noted = True
+            self.console.print(f"{self.label}: {run.note}", soft_wrap=True, markup=False, highlight=False)
         self._steps.add(now, run.step)
         self._done.add(now, run.done)
         recent = self._steps.per_second()

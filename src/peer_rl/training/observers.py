@@ -43,6 +43,8 @@ class Progress:
     evaluation: float = math.nan
     cosine: float = math.nan
     drd: float = math.nan
+    note: str = ""
+    """Something to know before the run goes on."""
 
     @property
     def frame(self) -> int:

@@ -124,3 +124,18 @@ def test_a_run_tells_its_latest_diagnostics(tmp_path):
     run = train(tiny_config("dqn"), runs=tmp_path, show=lambda progress: seen.append((progress.cosine, progress.drd)))
     last = read_json_lines(run / "diagnostics.jsonl")[-1]
     assert seen[-1] == (last["cosine"], last["drd"])
+
+
+def test_a_note_is_told_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
+    progress = Progress("steps", total=1000, note="the replay grows to 5 frames")
+    with TrainingBar("a run") as bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert capsys.readouterr().err == "a run: the replay grows to 5 frames\n"
+    bar = TrainingBar("a run")
+    bar.console = Console(file=io.StringIO(), force_terminal=True, width=40)
+    with bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert bar.console.file.getvalue().count("a run: the replay grows to 5 frames") == 1
+    with TrainingBar("a run", quiet=True) as bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert capsys.readouterr().err == ""

@@ -69,6 +69,7 @@ class TrainingBar:
         self._task: TaskID | None = None
         self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
+        self._told_plan = False
 
     def __enter__(self) -> TrainingBar:
         if not self.quiet and self.console.is_terminal:
@@ -85,6 +86,9 @@ class TrainingBar:
     def show(self, run: RunProgress) -> None:
         """Called by the loop a few times a second."""
         now = time.monotonic()
+        if run.plan and not self._told_plan and not self.quiet:
+            self._told_plan = True
+            self.console.print(f"{self.label}: {run.plan}", soft_wrap=True, markup=False, highlight=False)
         if not run.note:  # nothing is counted meanwhile, and the speed is what it was before
             self._steps.add(now, run.step)
             self._done.add(now, run.done)

@@ -77,6 +77,7 @@ def test_the_next_batches_are_the_same_after_a_resume(store, sampler, before, tm
     assert live(again, plain, rng, 50) == went_on
     assert pack(again.state_dict()) == pack(replay.state_dict())
     if sampler == "prioritised":
+        assert again.sampler._tree.total == replay.sampler._tree.total
         assert again.sampler._tree._nodes.tobytes() == replay.sampler._tree._nodes.tobytes()
 
 

@@ -19,13 +19,14 @@ from peer_rl.replay.uniform import UniformSampler
 from peer_rl.replay.vectors import VectorStore, vector_columns
 from peer_rl.replay.windows import Windows
 
+_LARGE = 100_000_000
 _INDEX_BYTES = 8
 """What a store of frames keeps beside each row."""
 
 
 @dataclass(frozen=True)
 class ReplaySize:
-    """What a replay grows to."""
+    """What a replay grows to: ``rows`` of ``what``."""
 
     rows: int
     what: str
@@ -33,6 +34,11 @@ class ReplaySize:
 
     def __str__(self) -> str:
         return f"{self.rows} {self.what}, {_amount(self.bytes)}"
+
+    @property
+    def large(self) -> bool:
+        """Whether people want to know before the run fills it."""
+        return self.bytes >= _LARGE
 
 
 def replay_size(learning: LearningConfig, spec: EnvSpec, steps: int | None = None) -> ReplaySize:
@@ -42,7 +48,7 @@ def replay_size(learning: LearningConfig, spec: EnvSpec, steps: int | None = Non
     if steps is not None:
         rows = min(rows, 2 * steps if frames else steps)  # an episode of one step has two frames
     each = row_bytes(_columns(spec)) + (_INDEX_BYTES if frames else 0)
-    what = f"{'frames' if frames else 'transitions'} of {'x'.join(map(str, _frame_shape(spec)))}"
+    what = f"{'frames' if frames else 'transitions with observations'} of {'x'.join(map(str, _frame_shape(spec)))}"
     tree = SumTree.bytes_for(learning.buffer_size) if _prioritised(learning) else 0
     return ReplaySize(rows, what, rows * each + tree)
 
@@ -95,4 +101,4 @@ def _prioritised(learning: LearningConfig) -> PrioritisedConfig | None:
 
 
 def _amount(size: int) -> str:
-    return f"{size / 1e9:.2f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+    return f"{size / 1e9:.2f} GB" if size >= _LARGE else f"{size / 1e6:.1f} MB"

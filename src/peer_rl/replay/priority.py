@@ -36,10 +36,9 @@ class PrioritisedSampler:
         """Numbers of ``count`` transitions from ``first`` to ``stop``, one of each equal share of the sum; weights."""
         self._follow(first, stop)
         shares = (np.arange(count) + rng.random(count)) / count
-        slots = self._tree.find(shares * self._tree.total)
-        self._drawn = slots
-        chance = self._tree.leaves[slots] / self._tree.total
-        weights = ((stop - first) * chance) ** -self.importance()
+        total = self._tree.total
+        self._drawn = slots = self._tree.find(shares * total)
+        weights = ((stop - first) * self._tree.leaves[slots] / total) ** -self.importance()
         self._draws += 1
         return first + (slots - first) % self.capacity, (weights / weights.max()).astype(np.float32)
 

@@ -19,6 +19,7 @@ class SumTree:
         self._base = 1 << self._depth
         self._nodes = np.zeros(2 * self._base)  # the root is node 1, the children of node i are 2i and 2i + 1
         self.leaves: Array = self._nodes[self._base : self._base + leaves]
+        self._changed: list[Array] = []
 
     @staticmethod
     def bytes_for(leaves: int) -> int:
@@ -28,12 +29,20 @@ class SumTree:
     @property
     def total(self) -> float:
         """Sum of all leaves."""
+        self._sum_up()
         return float(self._nodes[1])
 
     def set(self, slots: Array, values: Array) -> None:
         """Change leaves; where a slot comes twice, its last value counts."""
-        nodes, at = self._nodes, slots + self._base
-        nodes[at] = values
+        self.leaves[slots] = values
+        self._changed.append(slots)
+
+    def _sum_up(self) -> None:
+        """Compute the nodes above changed leaves: once before they are read, however often leaves were changed."""
+        if not self._changed:
+            return
+        nodes, at = self._nodes, np.concatenate(self._changed) + self._base
+        self._changed = []
         for _ in range(self._depth):
             at = at >> 1
             left = at << 1
@@ -43,6 +52,7 @@ class SumTree:
         """Exchange all leaves."""
         nodes = self._nodes
         self.leaves[:] = leaves
+        self._changed = []
         for depth in reversed(range(self._depth)):
             first = 1 << depth
             children = nodes[2 * first : 4 * first]
@@ -54,6 +64,7 @@ class SumTree:
         A leaf of 0 is never found, even where rounding puts a target at or past the end: of two children, one that is
         0 is not entered, and the tree as a whole must not be 0.
         """
+        self._sum_up()
         nodes, at = self._nodes, np.ones(len(targets), np.int64)
         for _ in range(self._depth):
             left = at << 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
-from peer_rl.replay.make import make_replay
+from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Observers, Progress
 from peer_rl.training.rundir import RunDirectory
@@ -49,9 +50,12 @@ class Trainer:
         self.spec = spec_of(self.env)
         self.streams = Streams(config.seed, self.device)
         self.agent: Agent = build_agent(config, self.spec, self.device)
+        self.replay_size = replay_size(config.learning, self.spec, config.steps)
         self.replay = make_replay(config.learning, self.spec, self.device, steps=config.steps)
         unit = "episodes" if config.episodes else "steps"
         self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
+        if self.replay_size.large:
+            self.progress.plan = f"the replay grows to {self.replay_size}"
         self.observers = Observers(
             config,
             run,
@@ -79,7 +83,7 @@ class Trainer:
             if self.run.state() != "finished":  # killed between the last checkpoint and the last status
                 self.observers.write_status("finished")
             return
-        self.run.write_manifest(self.spec.as_json())
+        self.run.write_manifest(self.spec.as_json(), replay=asdict(self.replay_size))
         self.observers.begin()
         while not self.finished():
             self.play_episode()

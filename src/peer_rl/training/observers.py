@@ -47,6 +47,8 @@ class Progress:
     drd: float = math.nan
     note: str = ""
     """What goes on while no steps are counted."""
+    plan: str = ""
+    """Something to know before the run goes on."""
 
     @property
     def frame(self) -> int:

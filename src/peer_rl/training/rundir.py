@@ -143,8 +143,10 @@ class RunDirectory:
             self.checkpoints.clean()
         return checkpoint
 
-    def write_manifest(self, spec: dict[str, Any], *, again: bool = False) -> None:
-        """Versions, machine, command and the environment's shapes: once, when the run begins, or ``again``."""
+    def write_manifest(
+        self, spec: dict[str, Any], *, replay: dict[str, Any] | None = None, again: bool = False
+    ) -> None:
+        """Versions, machine, command, shapes, the replay's size: once, when the run begins, or ``again``."""
         path = self.path / "manifest.json"
         if path.exists() and not again:
             return
@@ -160,6 +162,7 @@ class RunDirectory:
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),
             "spec": spec,
+            "replay": replay,
         }
         replace_file(path, json.dumps(manifest, indent=1).encode())
 

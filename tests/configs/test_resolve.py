@@ -210,6 +210,8 @@ def test_settings_go_by_the_command_lines_names_or_by_their_path():
     short = configure("dqn", GRID, gamma=0.9, tau=0.5, eval_every=7, **{"critic.hidden": (8,)})
     long = {"learning.gamma": 0.9, "settings.tau": 0.5, "protocol.eval_every": 7, "settings.critic.hidden": (8,)}
     assert short == configure("dqn", GRID, **long)
+    unset = configure("dqn", GRID, max_gradient_norm=3.0)
+    assert unset.settings.max_gradient_norm == 3.0
 
 
 def test_configs_are_frozen():

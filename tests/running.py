@@ -32,6 +32,13 @@ _CONTINUOUS: dict[str, object] = {
     **_SMALL_NETWORKS,
 }
 
+SMALL_PIXEL_NETWORKS: dict[str, object] = {
+    "settings.critic.hidden": (16,),
+    "settings.encoder.channels": (4, 8),
+    "settings.encoder.kernels": (5, 3),
+    "settings.encoder.strides": (3, 2),
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -43,6 +50,23 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
             "protocol.eval_episodes": 2,
             "protocol.diagnose_every": 150,
             "protocol.log_every": 70,
+        },
+    ),
+    "drq-dqn": (
+        "pixel_envs:dot",
+        {
+            "steps": 900,
+            "max_episode_steps": 47,
+            "learning.start_steps": 200,
+            "learning.buffer_size": 500,
+            "learning.update_every": 2,
+            "protocol.eval_every": 300,
+            "protocol.eval_episodes": 2,
+            "protocol.diagnose_every": 150,
+            "protocol.log_every": 70,
+            "settings.epsilon_eval": 0.1,
+            "settings.tau": 0.1,
+            **SMALL_PIXEL_NETWORKS,
         },
     ),
     "td3": ("gym/Pendulum-v1", _CONTINUOUS),
@@ -81,6 +105,12 @@ _FAST_ACTOR_CRITIC: dict[str, object] = {
 _NO_ENTROPY: dict[str, object] = {"settings.initial_temperature": 1e-6, "settings.temperature_learning_rate": 1e-9}
 FAST: dict[str, dict[str, object]] = {
     "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},
+    "drq-dqn": {
+        "settings.learning_rate": 5e-3,
+        "settings.tau": 0.2,
+        "settings.shift": 1,
+        "learning.batch_size": 16,
+    },
     "td3": _FAST_ACTOR_CRITIC,
     "metd3": _FAST_ACTOR_CRITIC,
     "sac": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
@@ -89,8 +119,14 @@ FAST: dict[str, dict[str, object]] = {
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
+PIXELS = {"drq-dqn"}
+"""Agents that need frames."""
+
+
 def toy(agent: str, name: str) -> str:
-    """The toy task ``name``, with the kind of actions that the agent takes."""
+    """The toy task ``name``, with the observations and the kind of actions that the agent takes."""
+    if agent in PIXELS:
+        return f"pixel_envs:{name}"
     return f"toy_envs:{'continuous_' if find_agent(agent).actions == 'continuous' else ''}{name}"
 
 

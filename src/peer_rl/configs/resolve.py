@@ -125,8 +125,8 @@ def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper"
 
 def _full_path(config: AnyRunConfig, name: str) -> str:
     """``gamma`` is ``learning.gamma``: sections are how we sort settings, not something to remember."""
-    known = as_dict(config)
-    return next((path for path in (f"{section}.{name}" for section in _SECTIONS) if path in known), name)
+    first = name.partition(".")[0]
+    return next((f"{section}.{name}" for section in _SECTIONS if hasattr(getattr(config, section), first)), name)
 
 
 def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:

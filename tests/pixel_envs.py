@@ -1,17 +1,11 @@
-"""Tiny environments with frames of 21x21, that tests name as ``pixel_envs:factory``."""
+"""Tiny environments that give single frames of 21x21, which make_env stacks; tests name them ``pixel_envs:factory``."""
 
 import gymnasium as gym
 import numpy as np
 import toy_envs
 from gymnasium import spaces
-from gymnasium.wrappers import FrameStackObservation
 
 SIZE, DOT, SPEED = 21, 3, 2
-
-
-def stacked(env: gym.Env) -> gym.Env:
-    """To go when the suite's own wrapper stacks the frames of custom tasks: everything here gives single frames."""
-    return FrameStackObservation(env, 4)
 
 
 class Dot(gym.Env):
@@ -78,11 +72,11 @@ class Bait(Dot):
 
 
 def dot() -> gym.Env:
-    return stacked(Dot())
+    return Dot()
 
 
 def bait() -> gym.Env:
-    return stacked(Bait())
+    return Bait()
 
 
 class Painted(gym.ObservationWrapper):
@@ -98,16 +92,16 @@ class Painted(gym.ObservationWrapper):
 
 def truncating() -> gym.Env:
     """Long enough for every frame of the stack to be one of the episode before it is cut off."""
-    return stacked(Painted(toy_envs.Counter(length=8, terminates=False)))
+    return Painted(toy_envs.Counter(length=8, terminates=False))
 
 
 def terminating() -> gym.Env:
-    return stacked(Painted(toy_envs.terminating()))
+    return Painted(toy_envs.terminating())
 
 
 def choice() -> gym.Env:
-    return stacked(Painted(toy_envs.choice()))
+    return Painted(toy_envs.choice())
 
 
 def nan_reward() -> gym.Env:
-    return stacked(Painted(toy_envs.nan_reward()))
+    return Painted(toy_envs.nan_reward())

@@ -32,11 +32,31 @@ _CONTINUOUS: dict[str, object] = {
     **_SMALL_NETWORKS,
 }
 
-SMALL_PIXEL_NETWORKS: dict[str, object] = {
-    "settings.critic.hidden": (16,),
+_SMALL_ENCODER: dict[str, object] = {
     "settings.encoder.channels": (4, 8),
     "settings.encoder.kernels": (5, 3),
     "settings.encoder.strides": (3, 2),
+}
+
+_PIXELS: dict[str, object] = {
+    "steps": 900,
+    "max_episode_steps": 47,
+    "learning.start_steps": 200,
+    "learning.buffer_size": 500,
+    "learning.update_every": 2,
+    "protocol.eval_every": 300,
+    "protocol.eval_episodes": 2,
+    "protocol.diagnose_every": 150,
+    "protocol.log_every": 70,
+    "settings.epsilon_eval": 0.1,
+    **_SMALL_ENCODER,
+}
+_RAINBOW: dict[str, object] = {
+    **_PIXELS,
+    "learning.importance_steps": 300,
+    "settings.hidden": 16,
+    "settings.atoms": 11,
+    "settings.target_every": 30,
 }
 
 TINY: dict[str, tuple[str, dict[str, object]]] = {
@@ -52,22 +72,11 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
             "protocol.log_every": 70,
         },
     ),
-    "drq-dqn": (
+    "drq-dqn": ("pixel_envs:dot", {**_PIXELS, "settings.tau": 0.1, "settings.critic.hidden": (16,)}),
+    "rainbow": ("pixel_envs:dot", _RAINBOW),
+    "curl-rainbow": (
         "pixel_envs:dot",
-        {
-            "steps": 900,
-            "max_episode_steps": 47,
-            "learning.start_steps": 200,
-            "learning.buffer_size": 500,
-            "learning.update_every": 2,
-            "protocol.eval_every": 300,
-            "protocol.eval_episodes": 2,
-            "protocol.diagnose_every": 150,
-            "protocol.log_every": 70,
-            "settings.epsilon_eval": 0.1,
-            "settings.tau": 0.1,
-            **SMALL_PIXEL_NETWORKS,
-        },
+        {**_RAINBOW, "settings.contrastive_hidden": 16, "settings.contrastive_units": 8, "settings.crop_margin": 2},
     ),
     "td3": ("gym/Pendulum-v1", _CONTINUOUS),
     "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
@@ -103,6 +112,13 @@ _FAST_ACTOR_CRITIC: dict[str, object] = {
     "settings.tau": 0.1,
 }
 _NO_ENTROPY: dict[str, object] = {"settings.initial_temperature": 1e-6, "settings.temperature_learning_rate": 1e-9}
+_FAST_RAINBOW: dict[str, object] = {
+    "settings.learning_rate": 2e-3,
+    "settings.target_every": 10,
+    "settings.lowest_return": -1.0,
+    "settings.highest_return": 4.0,
+    "settings.atoms": 21,
+}
 FAST: dict[str, dict[str, object]] = {
     "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},
     "drq-dqn": {
@@ -111,6 +127,8 @@ FAST: dict[str, dict[str, object]] = {
         "settings.shift": 1,
         "learning.batch_size": 16,
     },
+    "rainbow": _FAST_RAINBOW,
+    "curl-rainbow": _FAST_RAINBOW,
     "td3": _FAST_ACTOR_CRITIC,
     "metd3": _FAST_ACTOR_CRITIC,
     "sac": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
@@ -119,8 +137,8 @@ FAST: dict[str, dict[str, object]] = {
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
-PIXELS = {"drq-dqn"}
-"""Agents that need frames."""
+PIXELS = {"drq-dqn", "rainbow", "curl-rainbow"}
+"""Agents whose tiny runs are on frames."""
 
 
 def toy(agent: str, name: str) -> str:

@@ -11,11 +11,12 @@ from running import tiny_config
 
 from peer_rl.configs import configure
 from peer_rl.configs.networks import CriticConfig, EncoderConfig
+from peer_rl.configs.run import LearningConfig
 from peer_rl.diagnostics import diagnose
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.regularizers import NAMES
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.make import make_replay
 from peer_rl.training.api import load, train
 from peer_rl.training.loop import build_agent
 from peer_rl.training.trees import unpack
@@ -69,11 +70,12 @@ def test_the_plain_version_would_notice_a_single_network_without_double(case):
 
 def test_the_target_of_ten_steps_is_the_discounted_sum_and_the_value_ten_steps_on():
     """From the replay into the loss: an episode of 12 steps that terminates, each reward another number."""
-    replay = UniformReplay(20, ((3,), "float32"), ((), "int64"), gamma=0.9, n_step=10, batch_size=1, device=CPU)
+    learning = LearningConfig(buffer_size=20, gamma=0.9, n_step=10, batch_size=1)
+    replay = make_replay(learning, VECTORS, CPU)
     states, rng = np.random.default_rng(0).normal(size=(13, 3)).astype(np.float32), stream()
     for i in range(12):
         row = {"obs": states[i], "action": i % 4, "reward": i + 1.0, "next_obs": states[i + 1]}
-        replay.add(**row, terminated=i == 11, truncated=False)
+        replay.add(**row, discount=float(i < 11), last=i == 11)
     agent = agent_with("dqn", VECTORS, double=True)
     for start, horizon in ((0, 10), (1, 10), (2, 10), (7, 5)):
         total = sum(0.9**k * (start + k + 1.0) for k in range(horizon))

@@ -115,8 +115,8 @@ CURL_AS_PUBLISHED: Layer = {
 """What the PEER authors' CURL-Rainbow does beside the paper."""
 
 SMALL: Layer = {
-    "steps": Value(25_000, _OURS + ": about an hour on one core"),
-    "protocol.eval_every": Value(5_000, _OURS),
+    "steps": Value(40_000, _OURS + ": about an hour on one core"),
+    "protocol.eval_every": Value(10_000, _OURS),
     "protocol.eval_episodes": Value(3, _OURS),
     "protocol.final_episodes": Value(20, _OURS),
     "protocol.final_steps": Value(0, _OURS),

@@ -126,8 +126,8 @@ def test_a_run_tells_its_latest_diagnostics(tmp_path):
     assert seen[-1] == (last["cosine"], last["drd"])
 
 
-def test_a_note_is_told_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
-    progress = Progress("steps", total=1000, note="the replay grows to 5 frames")
+def test_a_plan_is_told_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
+    progress = Progress("steps", total=1000, plan="the replay grows to 5 frames")
     with TrainingBar("a run") as bar:
         play(bar, clock, progress, seconds=2, per_second=4)
     assert capsys.readouterr().err == "a run: the replay grows to 5 frames\n"

@@ -4,9 +4,9 @@ import pytest
 from picture_envs import Lives
 
 from peer_rl.configs import configure
+from peer_rl.replay.replay import Replay
 from peer_rl.training.api import train
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.loop import Trainer
 
 GAME = len(Lives.rewards)
 ENDS = [False] * (GAME - 1) + [True]
@@ -15,20 +15,13 @@ ENDS = [False] * (GAME - 1) + [True]
 @pytest.fixture
 def stored(monkeypatch):
     """Every row that the replay is given."""
-    rows, make = [], Trainer._make_replay
+    rows, add = [], Replay.add
 
-    def spied(trainer):
-        replay = make(trainer)
-        add = replay.add
+    def spied(replay, **row):
+        rows.append(row)
+        add(replay, **row)
 
-        def note(**row):
-            rows.append(row)
-            add(**row)
-
-        replay.add = note
-        return replay
-
-    monkeypatch.setattr(Trainer, "_make_replay", spied)
+    monkeypatch.setattr(Replay, "add", spied)
     return rows
 
 

@@ -89,6 +89,8 @@ class AgentEntry:
     """Where the agent is built, as module:function; imported only when a run starts."""
     actions: str
     """Kind of action space it acts in: discrete, continuous, or either."""
+    observations: str
+    """Kind of observations it reads: vectors, frames, or either."""
     beta: float
     """beta when none is given: 5e-4 for the paper's backbones, 0 for its baselines."""
     about: str
@@ -104,6 +106,10 @@ class AgentEntry:
     packages: tuple[str, ...] = ()
     """Packages that it comes from, if it is not ours."""
 
+    def fits(self, *, actions: str, observations: str) -> bool:
+        """Whether it can act in an environment with such spaces."""
+        return self.actions in (actions, "either") and self.observations in (observations, "either")
+
     @property
     def resumes(self) -> bool:
         """Whether a run that was stopped goes on; somebody else's agent starts again."""
@@ -115,6 +121,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=DQNConfig,
         build="peer_rl.agents.dqn:build",
         actions="discrete",
+        observations="either",
         beta=5e-4,
         about="Deep Q-learning: the paper's grid-world agent, and its efficient DQN on Atari",
     ),
@@ -122,6 +129,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=DrQDQNConfig,
         build="peer_rl.agents.drq_dqn:build",
         actions="discrete",
+        observations="frames",
         beta=5e-4,
         about="Efficient DQN on augmented frames: the paper's DrQ on Atari",
     ),
@@ -129,6 +137,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=TD3Config,
         build="peer_rl.agents.td3:build",
         actions="continuous",
+        observations="vectors",
         beta=5e-4,
         about="Twin critics, delayed actor, smoothed target: the paper's backbone from state",
     ),
@@ -136,6 +145,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=METD3Config,
         build="peer_rl.agents.metd3:build",
         actions="continuous",
+        observations="vectors",
         beta=0.0,
         about="TD3 with one dropout mask on critic and target, the paper's baseline",
     ),
@@ -143,6 +153,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=SACConfig,
         build="peer_rl.agents.sac:build",
         actions="continuous",
+        observations="vectors",
         beta=5e-4,
         about="Soft actor-critic with a learned temperature",
     ),
@@ -150,6 +161,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=REDQConfig,
         build="peer_rl.agents.redq:build",
         actions="continuous",
+        observations="vectors",
         beta=5e-4,
         about="SAC with ten critics and twenty updates a step",
     ),
@@ -157,6 +169,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=RainbowConfig,
         build="peer_rl.agents.rainbow:build",
         actions="discrete",
+        observations="either",
         beta=0.0,
         about="Data-efficient Rainbow, the paper's baseline on Atari",
         learning=PrioritisedConfig,
@@ -165,6 +178,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=CURLRainbowConfig,
         build="peer_rl.agents.curl_rainbow:build",
         actions="discrete",
+        observations="frames",
         beta=5e-4,
         about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
         learning=PrioritisedConfig,
@@ -173,6 +187,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=PPOConfig,
         build="peer_rl.agents.onpolicy:build",
         actions="either",
+        observations="vectors",
         beta=0.0,
         about="Proximal policy optimisation, Stable-Baselines3's, with Baselines' settings",
         td_target=False,
@@ -185,6 +200,7 @@ AGENTS: dict[str, AgentEntry] = {
         settings=TRPOConfig,
         build="peer_rl.agents.onpolicy:build",
         actions="either",
+        observations="vectors",
         beta=0.0,
         about="Trust region policy optimisation, sb3-contrib's, with Baselines' settings",
         td_target=False,

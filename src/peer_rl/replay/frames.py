@@ -73,7 +73,7 @@ class FrameStore:
     def _forget_broken_stacks(self) -> None:
         """Move ``first`` past the transitions that need a frame which is overwritten."""
         capacity, age = self.ring.capacity, self.ring.columns["age"]
-        while True:
+        while self.first < self.stop:
             row = self._row_of[self.first % capacity]
             # an overwritten row has another's age by now, and is left out whatever that is
             if row - min(int(age[row % capacity]), self.stack - 1) >= self.ring.oldest:

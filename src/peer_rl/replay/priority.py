@@ -16,7 +16,7 @@ _LEAST = 1e-8
 
 
 class PrioritisedSampler:
-    """P(i) = p_i^exponent / sum_k p_k^exponent, and weights (N P(i))^-b that make up for it.
+    """P(i) = p_i^exponent / sum_k p_k^exponent, and weights (N P(i))^-b, over the batch's largest, to make up for it.
 
     A transition that is new gets the largest priority so far. b rises linearly from ``importance_start`` to 1 over
     ``importance_steps`` draws. Priorities are kept out of the ring, whose rows never change once they are saved.
@@ -36,11 +36,11 @@ class PrioritisedSampler:
         """Numbers of ``count`` transitions from ``first`` to ``stop``, one of each equal share of the sum; weights."""
         self._follow(first, stop)
         shares = (np.arange(count) + rng.random(count)) / count
-        total = self._tree.total
-        self._drawn = slots = self._tree.find(shares * total)
-        weights = ((stop - first) * self._tree.leaves[slots] / total) ** -self.importance()
+        self._drawn = slots = self._tree.find(shares * self._tree.total)
+        leaves = self._tree.leaves[slots]
+        weights = (leaves.min() / leaves) ** self.importance()  # N and the sum cancel out
         self._draws += 1
-        return first + (slots - first) % self.capacity, (weights / weights.max()).astype(np.float32)
+        return first + (slots - first) % self.capacity, weights.astype(np.float32)
 
     def importance(self) -> float:
         """The exponent b of the next draw's weights."""

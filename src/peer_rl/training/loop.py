@@ -207,7 +207,8 @@ def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Ag
     entry = find_agent(config.agent)
     kind = "discrete" if spec.actions else "continuous"
     if entry.actions not in (kind, "either"):
-        fitting = [name for name, other in AGENTS.items() if other.actions in (kind, "either")]
+        seen = "frames" if spec.is_image else "vectors"
+        fitting = [name for name, other in AGENTS.items() if other.fits(actions=kind, observations=seen)]
         raise ConfigError(
             f"{config.agent} needs {entry.actions} actions, but {config.task} has {kind} ones; "
             f"agents that fit: {', '.join(fitting)}"

@@ -106,14 +106,14 @@ def test_the_manifest_tells_the_size(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "note"),
+    ("rows", "plan"),
     [(1_000_000, "the replay grows to 1000000 transitions with observations of 20, 0.18 GB"), (1_000, "")],
 )
-def test_a_large_replay_is_told_when_training_begins(rows, note, tmp_path):
+def test_a_large_replay_is_told_when_training_begins(rows, plan, tmp_path):
     seen = []
     config = tiny_config("dqn", steps=None, episodes=2, **{"learning.buffer_size": rows})
-    train(config, runs=tmp_path, show=lambda progress: seen.append(progress.note))
-    assert set(seen) == {note}
+    train(config, runs=tmp_path, show=lambda progress: seen.append(progress.plan))
+    assert set(seen) == {plan}
 
 
 # -- what the machine has ----------------------------------------------------------------------------------------------

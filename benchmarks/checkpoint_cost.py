@@ -23,34 +23,35 @@ import numpy as np
 import torch
 
 from peer_rl.configs import configure
+from peer_rl.configs.run import LearningConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.make import make_replay
+from peer_rl.replay.replay import Replay
 from peer_rl.training.checkpoint import Checkpoints
 from peer_rl.training.loop import build_agent
 from peer_rl.training.seeding import Stream
 
 OBS, ACTION, SECONDS = 17, 6, 60.0
 CPU = torch.device("cpu")
+SPEC = EnvSpec((OBS,), "float32", action_shape=(ACTION,), action_low=(-1.0,) * ACTION, action_high=(1.0,) * ACTION)
 RESULT = Path(__file__).parent / "results" / "checkpoint_cost.json"
 
 
-def make_replay(rows: int) -> UniformReplay:
-    columns = ((OBS,), "float32"), ((ACTION,), "float32")
-    return UniformReplay(rows, *columns, gamma=0.99, n_step=1, batch_size=256, device=CPU)
+def empty_replay(rows: int) -> Replay:
+    return make_replay(LearningConfig(buffer_size=rows, batch_size=256), SPEC, CPU)
 
 
-def play(replay: UniformReplay, rows: int, rng: np.random.Generator) -> None:
+def play(replay: Replay, rows: int, rng: np.random.Generator) -> None:
     obs = rng.standard_normal((rows + 1, OBS), np.float32)
     action = rng.uniform(-1, 1, (rows, ACTION)).astype(np.float32)
     for i in range(rows):
         last = i == rows - 1
-        replay.add(obs=obs[i], action=action[i], reward=1.0, next_obs=obs[i + 1], terminated=False, truncated=last)
+        replay.add(obs=obs[i], action=action[i], reward=1.0, next_obs=obs[i + 1], discount=1.0, last=last)
 
 
-def trained_agent(replay: UniformReplay):
+def trained_agent(replay: Replay):
     """TD3 after two updates, so that Adam's state exists."""
-    spec = EnvSpec((OBS,), "float32", action_shape=(ACTION,), action_low=(-1.0,) * ACTION, action_high=(1.0,) * ACTION)
-    agent = build_agent(configure("td3", "gym/HalfCheetah-v5"), spec, CPU)
+    agent = build_agent(configure("td3", "gym/HalfCheetah-v5"), SPEC, CPU)
     rng = Stream(0, "benchmark", device=CPU)
     for index in range(2):
         agent.update(replay.sample(rng.numpy), index=index, rng=rng)
@@ -59,7 +60,7 @@ def trained_agent(replay: UniformReplay):
 
 def measure(folder: Path, rows: int, between: int) -> dict[str, float]:
     torch.set_num_threads(1)
-    replay, rng = make_replay(rows), np.random.default_rng(0)
+    replay, rng = empty_replay(rows), np.random.default_rng(0)
     play(replay, between, rng)
     agent, checkpoints = trained_agent(replay), Checkpoints(folder / "checkpoint")
     seconds, segments = [], []
@@ -71,7 +72,7 @@ def measure(folder: Path, rows: int, between: int) -> dict[str, float]:
         seconds.append(time.perf_counter() - began)
         segments.append(len(list((folder / "checkpoint" / "replay").iterdir())))
     disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    again = make_replay(rows)
+    again = empty_replay(rows)
     began = time.perf_counter()
     Checkpoints(folder / "checkpoint").load(again.ring)
     resume = time.perf_counter() - began

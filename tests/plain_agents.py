@@ -1,4 +1,4 @@
-"""TD3, METD3, SAC and REDQ written out in float64, one head at a time: what our agents must equal.
+"""TD3, METD3, SAC, REDQ and DQN written out in float64, one head at a time: what our agents must equal.
 
 Nothing of ours is called here. An agent's weights are copied once; from then on both learn by themselves.
 """
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 from torch.distributions.transforms import TanhTransform
+from torch.nn import functional as F
 
 Weights = dict[str, Tensor]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
@@ -167,3 +168,64 @@ class PlainSAC:
         if index % self.settings.target_every == self.settings.target_every - 1:
             follow(self.target_critic, self.critic, self.settings.tau)
         return losses
+
+
+class PlainDQN:
+    """From vectors or frames, as its settings say; ``update`` takes the views of s and s' that the agent saw."""
+
+    def __init__(self, agent, beta: float) -> None:
+        self.settings, self.beta = agent.settings, beta
+        self.critic, self.target = copies(agent.critic), copies(agent.target)
+        rate, epsilon = agent.settings.learning_rate, agent.settings.adam_epsilon
+        self.optimizer = torch.optim.Adam(self.critic.values(), lr=rate, eps=epsilon)
+
+    def convolutions(self, weights: Weights, frames: Tensor) -> Tensor:
+        x, encoder = (frames.double() / 255 if frames.dtype == torch.uint8 else frames.double()), self.settings.encoder
+        for index, (kernel, stride) in enumerate(zip(encoder.kernels, encoder.strides, strict=True)):
+            if encoder.padding == "same":
+                height, width = (max(0, (-(-side // stride) - 1) * stride + kernel - side) for side in x.shape[-2:])
+                x = F.pad(x, (width // 2, width - width // 2, height // 2, height - height // 2))
+            name = f"encoder.layers.{index}"
+            x = F.conv2d(x, weights[f"{name}.weight"], weights[f"{name}.bias"], stride).clamp(min=0)
+        return x.reshape(len(x), -1)
+
+    def forward(self, weights: Weights, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Q (B, actions), and what PEER reads (B, D)."""
+        conv = x = self.convolutions(weights, obs) if "encoder.layers.0.weight" in weights else obs.double()
+        for index in range(len(self.settings.critic.hidden) - 1):
+            x = layer(x, weights, f"trunk.{2 * index}").clamp(min=0)
+        if self.settings.dueling:
+            of_value, of_advantage = (layer(x, weights, f"streams.{stream}.0").clamp(min=0) for stream in (0, 1))
+            advantage = layer(of_advantage, weights, "heads.1")
+            q = layer(of_value, weights, "heads.0") + advantage - advantage.sum(1, keepdim=True) / advantage.shape[1]
+            phi = torch.cat([of_value, of_advantage], 1)
+        else:
+            phi = layer(x, weights, "streams.0.0").clamp(min=0)
+            q = layer(phi, weights, "heads.0")
+        return q, conv if self.settings.features == "conv" else phi
+
+    def losses(self, batch, obs: Tensor, next_obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean squared or Huber's error to y, and beta times the inner product."""
+        next_q, next_phi = self.forward(self.target, next_obs)
+        chooser = self.forward(self.critic, next_obs)[0] if self.settings.double else next_q
+        rows = torch.arange(len(next_q))
+        y = batch.reward.double() + batch.discount.double() * next_q[rows, chooser.argmax(1)]
+        q, phi = self.forward(self.critic, obs)
+        error = q[rows, batch.action] - y.detach()
+        if self.settings.loss == "huber":
+            cost = torch.where(error.abs() < 1, 0.5 * error**2, error.abs() - 0.5)
+        else:
+            cost = error**2
+        return cost.mean(), self.beta * (phi * next_phi.detach()).sum(1).mean()
+
+    def update(self, batch, obs: Tensor, next_obs: Tensor, index: int) -> dict[str, Tensor]:
+        td, peer = self.losses(batch, obs, next_obs)
+        weights = list(self.critic.values())
+        for weight, gradient in zip(weights, torch.autograd.grad(td + peer, weights), strict=True):
+            weight.grad = gradient
+        if self.settings.max_gradient_norm is not None:
+            torch.nn.utils.clip_grad_norm_(weights, self.settings.max_gradient_norm)
+        self.optimizer.step()
+        if index % self.settings.target_every == self.settings.target_every - 1:
+            follow(self.target, self.critic, self.settings.tau)
+        return {"td_loss": td, "regularizer": peer}

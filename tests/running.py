@@ -32,6 +32,33 @@ _CONTINUOUS: dict[str, object] = {
     **_SMALL_NETWORKS,
 }
 
+_SMALL_ENCODER: dict[str, object] = {
+    "settings.encoder.channels": (4, 8),
+    "settings.encoder.kernels": (5, 3),
+    "settings.encoder.strides": (3, 2),
+}
+
+_PIXELS: dict[str, object] = {
+    "steps": 900,
+    "max_episode_steps": 47,
+    "learning.start_steps": 200,
+    "learning.buffer_size": 500,
+    "learning.update_every": 2,
+    "protocol.eval_every": 300,
+    "protocol.eval_episodes": 2,
+    "protocol.diagnose_every": 150,
+    "protocol.log_every": 70,
+    "settings.epsilon_eval": 0.1,
+    **_SMALL_ENCODER,
+}
+_RAINBOW: dict[str, object] = {
+    **_PIXELS,
+    "learning.importance_steps": 300,
+    "settings.hidden": 16,
+    "settings.atoms": 11,
+    "settings.target_every": 30,
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -44,6 +71,12 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
             "protocol.diagnose_every": 150,
             "protocol.log_every": 70,
         },
+    ),
+    "drq-dqn": ("pixel_envs:dot", {**_PIXELS, "settings.tau": 0.1, "settings.critic.hidden": (16,)}),
+    "rainbow": ("pixel_envs:dot", _RAINBOW),
+    "curl-rainbow": (
+        "pixel_envs:dot",
+        {**_RAINBOW, "settings.contrastive_hidden": 16, "settings.contrastive_units": 8, "settings.crop_margin": 2},
     ),
     "td3": ("gym/Pendulum-v1", _CONTINUOUS),
     "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
@@ -79,8 +112,23 @@ _FAST_ACTOR_CRITIC: dict[str, object] = {
     "settings.tau": 0.1,
 }
 _NO_ENTROPY: dict[str, object] = {"settings.initial_temperature": 1e-6, "settings.temperature_learning_rate": 1e-9}
+_FAST_RAINBOW: dict[str, object] = {
+    "settings.learning_rate": 2e-3,
+    "settings.target_every": 10,
+    "settings.lowest_return": -1.0,
+    "settings.highest_return": 4.0,
+    "settings.atoms": 21,
+}
 FAST: dict[str, dict[str, object]] = {
     "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},
+    "drq-dqn": {
+        "settings.learning_rate": 5e-3,
+        "settings.tau": 0.2,
+        "settings.shift": 1,
+        "learning.batch_size": 16,
+    },
+    "rainbow": _FAST_RAINBOW,
+    "curl-rainbow": _FAST_RAINBOW,
     "td3": _FAST_ACTOR_CRITIC,
     "metd3": _FAST_ACTOR_CRITIC,
     "sac": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
@@ -89,8 +137,14 @@ FAST: dict[str, dict[str, object]] = {
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
+PIXELS = {"drq-dqn", "rainbow", "curl-rainbow"}
+"""Agents whose tiny runs are on frames."""
+
+
 def toy(agent: str, name: str) -> str:
-    """The toy task ``name``, with the kind of actions that the agent takes."""
+    """The toy task ``name``, with the observations and the kind of actions that the agent takes."""
+    if agent in PIXELS:
+        return f"pixel_envs:{name}"
     return f"toy_envs:{'continuous_' if find_agent(agent).actions == 'continuous' else ''}{name}"
 
 

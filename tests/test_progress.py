@@ -89,6 +89,17 @@ def test_a_run_that_stands_still_has_no_time_left_to_tell(capsys, clock):
     assert "0 steps/s, time left unknown" in capsys.readouterr().err
 
 
+def test_an_evaluation_is_told_and_does_not_count_as_slow_training(capsys, clock):
+    progress = Progress("steps", total=1000)
+    with TrainingBar("a run") as bar:
+        play(bar, clock, progress, seconds=14, per_second=20)
+        progress.note = "final evaluation 37/100"
+        play(bar, clock, progress, seconds=90, per_second=0)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 6
+    assert all(line == "a run: 280/1000 steps, 20 steps/s, 0:00:36 left, final evaluation 37/100" for line in lines)
+
+
 def test_quiet_says_nothing(capsys, clock):
     with TrainingBar("a run", quiet=True) as bar:
         play(bar, clock, Progress("steps", total=100), seconds=60, per_second=4)
@@ -113,3 +124,18 @@ def test_a_run_tells_its_latest_diagnostics(tmp_path):
     run = train(tiny_config("dqn"), runs=tmp_path, show=lambda progress: seen.append((progress.cosine, progress.drd)))
     last = read_json_lines(run / "diagnostics.jsonl")[-1]
     assert seen[-1] == (last["cosine"], last["drd"])
+
+
+def test_a_plan_is_told_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
+    progress = Progress("steps", total=1000, plan="the replay grows to 5 frames")
+    with TrainingBar("a run") as bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert capsys.readouterr().err == "a run: the replay grows to 5 frames\n"
+    bar = TrainingBar("a run")
+    bar.console = Console(file=io.StringIO(), force_terminal=True, width=40)
+    with bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert bar.console.file.getvalue().count("a run: the replay grows to 5 frames") == 1
+    with TrainingBar("a run", quiet=True) as bar:
+        play(bar, clock, progress, seconds=2, per_second=4)
+    assert capsys.readouterr().err == ""

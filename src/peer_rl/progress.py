@@ -69,6 +69,7 @@ class TrainingBar:
         self._task: TaskID | None = None
         self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
+        self._told_plan = False
 
     def __enter__(self) -> TrainingBar:
         if not self.quiet and self.console.is_terminal:
@@ -85,8 +86,12 @@ class TrainingBar:
     def show(self, run: RunProgress) -> None:
         """Called by the loop a few times a second."""
         now = time.monotonic()
-        self._steps.add(now, run.step)
-        self._done.add(now, run.done)
+        if run.plan and not self._told_plan and not self.quiet:
+            self._told_plan = True
+            self.console.print(f"{self.label}: {run.plan}", soft_wrap=True, markup=False, highlight=False)
+        if not run.note:  # nothing is counted meanwhile, and the speed is what it was before
+            self._steps.add(now, run.step)
+            self._done.add(now, run.done)
         recent = self._steps.per_second()
         speed = f"{recent:.0f} steps/s" if math.isfinite(recent) else "... steps/s"
         if self._bar:
@@ -110,14 +115,15 @@ def _time_left(run: RunProgress, per_second: float) -> str:
 
 
 def _last(run: RunProgress) -> str:
-    """The last results, those that there are."""
+    """What goes on, and the last results, those that there are."""
     known = {
         "return": f"{run.last_return:.1f}",
         "eval": f"{run.evaluation:.1f}",
         "cos": f"{run.cosine:.3f}",
         "DRD": f"{run.drd:+.3f}",
     }
-    return ", ".join(f"{name} {value}" for name, value in known.items() if "nan" not in value)
+    results = [f"{name} {value}" for name, value in known.items() if "nan" not in value]
+    return ", ".join([run.note] * bool(run.note) + results)
 
 
 def summary(path: Path) -> str:

@@ -11,7 +11,7 @@ from peer_rl.bench.updates import td3_products
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
-    arguments = ["--agents", "td3", "--rounds", "2", "--turn-steps", "4", "--update-rounds", "6"]
+    arguments = ["--agents", "td3", "curl-rainbow", "--rounds", "2", "--turn-steps", "4", "--update-rounds", "6"]
     return peer_rl("bench", *arguments, "--out", "found.json", cwd=folder), folder
 
 
@@ -23,9 +23,17 @@ def test_it_measures_every_library_that_is_there(bench):
     assert {("peer-rl", 1), ("stable-baselines3", 1)} <= rows
     assert all(row["steps_per_second"] > 1 for row in found["loops"])
     assert all(row["ours_is_quicker_by"] == 1 for row in found["loops"] if row["library"] == "peer-rl")
-    (update,) = found["updates"]
+    assert ("peer-rl", 1) in {
+        (row["library"], row["cores"]) for row in found["loops"] if row["agent"] == "curl-rainbow"
+    }
+    update, of_pixels = found["updates"]
     assert 0.2 < update["products_share"] < 1
-    assert update["peer_adds"]["low"] <= update["peer_adds"]["median"] <= update["peer_adds"]["high"]
+    assert 1 < of_pixels["passes"] < 10
+    for row in found["updates"]:
+        assert row["peer_adds"]["low"] <= row["peer_adds"]["median"] <= row["peer_adds"]["high"]
+    for row in found["replays"]:
+        assert row["gigabytes_measured"] == pytest.approx(row["gigabytes_formula"], rel=0.1)
+    assert found["replays"][1]["gigabytes_measured"] < 0.75
     for words in ("whole loop", "PEER adds", "matrix products", "found.json"):
         assert words in done.stdout
 

@@ -102,6 +102,7 @@ def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tm
     for words in (
         "PyBullet's tasks: pybullet 3",
         "MuJoCo's tasks: mujoco 3",
+        "Atari's games: ale-py 0",
         "peer-rl watch: imageio-ffmpeg",
         "MuJoCo can",
     ):
@@ -118,10 +119,12 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
 
     monkeypatch.setitem(sys.modules, "mujoco", None)
     monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.setitem(sys.modules, "cv2", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor.main(["--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "MuJoCo's tasks: mujoco not installed\n          mend: pip install 'peer-rl[mujoco]'" in said
+    assert "Atari's games: cv2 not installed\n          mend: pip install 'peer-rl[atari]'" in said
     assert "Weights & Biases: wandb not installed\n          mend: pip install 'peer-rl[wandb]'" in said
     assert "no C++ compiler, which --compile needs\n          mend: apt-get install g++" in said
 
@@ -129,6 +132,7 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
 def test_list_tells_dimensions_and_where_they_differ_from_the_papers():
     rows = peer_rl("list", "tasks").stdout
     assert re.search(r"pybullet/ant +Four legs run; 28 observations, 8 actions\n", rows)
+    assert re.search(r"atari/ms-pacman +MsPacman .*; 9 actions\n", rows)
     assert re.search(r"mujoco/ant +.*105 observations, 8 actions; the paper's has 111", rows)
 
 

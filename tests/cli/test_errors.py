@@ -55,7 +55,7 @@ def complaint(*arguments: object, **keywords) -> str:
         (["train", "dqn", "--task", "toy_envs:continuous", "--steps", "5"], "dqn needs discrete actions"),
         (
             ["train", "td3", "--task", "gym/CartPole-v1", "--steps", "5"],
-            "td3 needs continuous actions, but gym/CartPole-v1 has discrete ones; agents that fit: dqn, ppo, trpo",
+            "but gym/CartPole-v1 has discrete ones; agents that fit: dqn, rainbow, ppo, trpo",
         ),
         (["train", "td3", "--task", "pybullet/hoper"], "did you mean"),
         (

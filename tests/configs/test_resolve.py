@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from peer_rl.configs import AGENTS, as_dict, configure, find_agent, from_dict, variant
 from peer_rl.configs import presets as tables
 from peer_rl.configs.presets import Value
-from peer_rl.configs.resolve import defaults
+from peer_rl.configs.resolve import apply, defaults
 from peer_rl.envs.tasks import SUITES, TASKS, find_task
 from peer_rl.errors import ConfigError
 from peer_rl.plugins import load_object
@@ -37,6 +37,47 @@ def test_the_grid_worlds_settings_are_the_papers_table():
     assert {name: found[name] for name in expected} == expected
     assert config.steps is None
     assert all("PEER appendix" in origins[name] for name in expected if name != "beta")
+
+
+@pytest.mark.parametrize("agent", ["dqn", "drq-dqn"])
+def test_efficient_dqns_settings_are_the_papers_table(agent):
+    """Every row that is a setting of ours; the suite draws the frames."""
+    layer = tables.SUITES[agent, "atari"]
+    found = as_dict(apply(configure(agent, "gym/X-v0"), layer, {}))
+    expected = {
+        "beta": 5e-4,
+        "learning.clip_rewards": True,
+        "learning.lost_life_ends": True,
+        "settings.double": True,
+        "settings.dueling": True,
+        "settings.target_every": 1,
+        "learning.gamma": 0.99,
+        "learning.batch_size": 32,
+        "settings.learning_rate": 1e-4,
+        "settings.adam_epsilon": 1.5e-4,
+        "settings.max_gradient_norm": 10.0,
+        "steps": 100_000,
+        "protocol.final_steps": 125_000,
+        "learning.start_steps": 1_600,
+        "learning.buffer_size": 100_000,
+        "learning.update_every": 1,
+        "learning.n_step": 10,
+        "settings.encoder.channels": [32, 64, 64],
+        "settings.encoder.kernels": [8, 4, 3],
+        "settings.encoder.strides": [4, 2, 1],
+        "settings.critic.hidden": [512],
+        "settings.epsilon_steps": 5_000,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert all("PEER appendix" in layer[name].origin for name in expected if name != "beta")
+
+
+def test_as_published_names_settings_that_differ_from_the_papers():
+    layer = tables.PRESETS["drq-dqn", "as-published"]
+    plain = as_dict(configure("drq-dqn", "gym/X-v0"))
+    published = as_dict(configure("drq-dqn", "gym/X-v0", preset="as-published"))
+    assert all(plain[name] != published[name] == value.value for name, value in layer.items())
+    assert all("the PEER authors' code" in value.origin for value in layer.values())
 
 
 def test_layers_come_in_order(monkeypatch):
@@ -89,6 +130,13 @@ def test_every_key_of_every_table_is_a_setting_and_every_target_exists():
         ({"settings.critic.hidden": ()}, "at least one layer"),
         ({"settings.critic.hidden": (32, "x")}, "settings.critic.hidden"),
         ({"settings.epsilon_start": 1.5}, "epsilon_start"),
+        ({"settings.epsilon_eval": -0.1}, "epsilon_eval"),
+        ({"settings.target_every": 0}, "target_every must be above 0, but is 0"),
+        ({"settings.max_gradient_norm": 0.0}, "max_gradient_norm must be above 0"),
+        ({"settings.adam_epsilon": 0.0}, "adam_epsilon must be above 0"),
+        ({"settings.loss": "cubic"}, "settings.loss must be"),
+        ({"settings.features": "last"}, "settings.features must be"),
+        ({"settings.encoder.strides": (4, 2)}, "equally many"),
         ({"device": 3}, "device must be str"),
         ({"profile": "huge"}, "unknown profile 'huge'"),
         ({"preset": "none-such"}, "no preset 'none-such'"),
@@ -162,6 +210,8 @@ def test_settings_go_by_the_command_lines_names_or_by_their_path():
     short = configure("dqn", GRID, gamma=0.9, tau=0.5, eval_every=7, **{"critic.hidden": (8,)})
     long = {"learning.gamma": 0.9, "settings.tau": 0.5, "protocol.eval_every": 7, "settings.critic.hidden": (8,)}
     assert short == configure("dqn", GRID, **long)
+    unset = configure("dqn", GRID, max_gradient_norm=3.0)
+    assert unset.settings.max_gradient_norm == 3.0
 
 
 def test_configs_are_frozen():

@@ -13,10 +13,12 @@ from running import leavings, peer_rl
 
 _NETWORKS = ["--critic.hidden", "16", "16", "--actor.hidden", "16", "16"]
 _SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-every", "1000", "--eval-episodes", "1"]
+_ATARI = ["--start-steps", "100", "--buffer-size", "700", "--update-every", "8", "--eval-every", "0", "--atoms", "11"]
 COMMANDS = {
     "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
     "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
+    "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
 }
 """Kills, steps and command."""
 

@@ -183,7 +183,7 @@ class TestBudgets:
         short, long = (tiny_run("ppo", tmp_path, steps=steps, **protocol) for steps in (256, 512))
         rows = read_json_lines(long / "eval.jsonl")
         assert [row["step"] for row in rows] == [256, 512]
-        assert read_json_lines(short / "eval.jsonl") == rows[:1]
+        assert read_json_lines(short / "eval.jsonl") == [{**rows[0], "final": True}]
         env, policy, lengths = gym.make("InvertedPendulum-v5"), load(short), []
         for seed in rows[0]["seeds"]:
             obs, _ = env.reset(seed=seed)

@@ -23,6 +23,8 @@ def limit_of(env: gym.Env) -> int:
 
 def test_every_task_of_the_table_can_be_made_and_probed():
     for task in TASKS.values():
+        if task.suite == "atari":  # 26 more: tests/envs/test_atari.py
+            continue
         assert spec_of(make_env(task)).observation_shape
         if task.probe:
             assert callable(load_object(task.probe))

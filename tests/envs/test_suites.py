@@ -18,6 +18,7 @@ from peer_rl.envs.make import make_env
 from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError
 from peer_rl.training.api import train
+from peer_rl.training.rundir import RunDirectory
 
 SUITES = sorted(name for name, task in TASKS.items() if task.suite in ("pybullet", "mujoco"))
 DIFFERENT = {"mujoco/reacher": (10, 11), "mujoco/ant": (105, 111), "mujoco/inverted-double-pendulum": (9, 11)}
@@ -81,6 +82,15 @@ def test_a_runs_manifest_tells_the_environments_version_and_the_simulators(tmp_p
     assert manifest["packages"]["mujoco"] == metadata.version("mujoco")
 
 
+def test_a_games_manifest_tells_ales_version_and_opencvs(tmp_path):
+    """cv2 comes in a package of another name."""
+    run = RunDirectory(tmp_path, configure("dqn", "gym/ALE/Pong-v5"))
+    run.write_manifest({})
+    packages = json.loads((tmp_path / "manifest.json").read_text())["packages"]
+    assert packages["ale_py"] == metadata.version("ale-py")
+    assert metadata.version("opencv-python-headless").startswith(packages["cv2"])
+
+
 NOISE = """
 from peer_rl.envs.make import make_env
 from peer_rl.envs.tasks import find_task
@@ -93,7 +103,9 @@ print("after")
 """
 
 
-@pytest.mark.parametrize("name", ["pybullet/ant", "mujoco/half-cheetah", "gym/HalfCheetah-v4"])
+@pytest.mark.parametrize(
+    "name", ["pybullet/ant", "mujoco/half-cheetah", "gym/HalfCheetah-v4", "atari/pong", "gym/ALE/Pong-v5"]
+)
 def test_simulators_print_nothing_and_leave_no_file(name, tmp_path):
     command = [sys.executable, "-W", "error", "-c", NOISE.format(name=name)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
@@ -122,6 +134,8 @@ def test_training_loads_no_gl(tmp_path):
         ("mujoco/ant", "mujoco"),
         ("gym/HalfCheetah-v5", "mujoco"),
         ("gym/pybullet_envs_gymnasium:AntBulletEnv-v0", "pybullet"),
+        ("atari/pong", "atari"),
+        ("gym/ALE/Pong-v5", "atari"),
         ("gym/CartPole-v1", ""),
         ("gym/NoSuchThing-v9", ""),
         ("gridworld/paper", ""),
@@ -147,6 +161,9 @@ def test_the_engine_of_any_task_is_known(name, engine):
             "pybullet/ant",
             "task pybullet/ant needs pybullet_envs_gymnasium; install it with: pip install 'peer-rl[pybullet]'",
         ),
+        ("ale_py", "atari/pong", "task atari/pong needs ale_py; install it with: pip install 'peer-rl[atari]'"),
+        ("cv2", "atari/pong", "task atari/pong needs cv2; install it with: pip install 'peer-rl[atari]'"),
+        ("ale_py", "gym/ALE/Pong-v5", "needs ale_py; install it with: pip install 'peer-rl[atari]'"),
     ],
 )
 def test_a_missing_simulator_names_the_pip_line(blocked, task, words):

@@ -34,6 +34,7 @@ def write_run(
     difference: float = 0.1,
     length: int = 10,
     returns: tuple[float, ...] = (0.0, 10.0),
+    final: tuple[list[float], list[int]] | None = None,
     episodes: int = 8,
     state: str = "finished",
     schema: int = SCHEMA,
@@ -59,6 +60,11 @@ def write_run(
         {**at(index), "mean": mean, "returns": [mean], "lengths": [7], "seeds": [1]}
         for index, mean in enumerate(returns, start=1)
     ]
+    if final:
+        played, lengths = final
+        mean = sum(played[: config.protocol.final_episodes]) / config.protocol.final_episodes
+        row = {"mean": mean, "returns": played, "lengths": lengths, "seeds": [1] * len(played), "final": True}
+        evaluations.append({**at(episodes), **row})
     write_lines(path / "eval.jsonl", evaluations)
     probes = {"probe_cosine": cosine, "probe_q_difference": difference, "probe_max_q": [9.0] * 18 + [10.0]}
     measured = {"cosine": cosine, "drd": None, "feature_norm": 2.0, "effective_rank": 3}

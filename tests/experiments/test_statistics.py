@@ -5,9 +5,11 @@ import pytest
 from experiments.synthetic import write_run
 from scipy import stats
 
-from peer_rl.experiments.runs import find_runs, group_runs
+from peer_rl.experiments.report import further_scores_table, score_rule, task_result
+from peer_rl.experiments.runs import find_runs, group_runs, read_run
 from peer_rl.experiments.statistics import (
     SCORE,
+    best_evaluation,
     bootstrap_band,
     bootstrap_mean,
     column,
@@ -17,6 +19,7 @@ from peer_rl.experiments.statistics import (
     paired_difference,
     score,
     summarise,
+    within_steps,
 )
 
 VALUES = [3.0, 1.0, 4.0, 1.5, 9.0]
@@ -26,6 +29,17 @@ def test_the_score_is_the_mean_of_the_last_ten_evaluations(tmp_path) -> None:
     write_run(tmp_path, returns=(500.0, *map(float, range(10))))
     (record,) = find_runs([tmp_path])
     assert score(record) == 4.5
+
+
+def test_on_atari_the_score_is_the_final_policys_and_other_rules_stand_beside_it(tmp_path) -> None:
+    """100 whole games would do; here 2, then as many as 25 steps hold, and the best of all evaluations."""
+    protocol = {"final_episodes": 2, "final_steps": 25, "steps": 80}
+    final = ([1.0, 3.0, 8.0, 100.0], [10, 10, 5, 9])
+    record = read_run(write_run(tmp_path, task="atari/pong", returns=(0.0, 40.0), final=final, **protocol))
+    assert (score(record), within_steps(record), best_evaluation(record)) == (2.0, 4.0, 40.0)
+    result = task_result(group_runs([record]))
+    assert score_rule(result.groups) == "the final policy over 2 episodes"
+    assert further_scores_table(result).rows == [[result.groups[0].label, "2.00", "4.00", "40.00"]]
 
 
 def test_a_run_without_evaluations_has_no_score(tmp_path) -> None:

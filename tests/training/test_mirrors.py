@@ -39,7 +39,7 @@ def logged(run: Path) -> Points:
             frames[step] = row.pop("frame")
             del row["episode"]
             for name, value in row.items():
-                if isinstance(value, int | float):
+                if isinstance(value, int | float) and not isinstance(value, bool):
                     points.setdefault(f"{log}/{name}", []).append((step, float(np.float32(value))))
     return points | {"frame": [(step, float(frame)) for step, frame in sorted(frames.items())]}
 
@@ -126,7 +126,7 @@ def test_a_finished_run_gets_no_new_event_file(tmp_path):
 
 def test_numbers_that_do_not_exist_are_left_out():
     row = {"step": 3, "frame": 12, "episode": 1, "mean": 2, "drd": None, "q": math.nan, "returns": [1.0], "word": "x"}
-    assert scalars("eval", row) == {"eval/mean": 2}
+    assert scalars("eval", {**row, "final": True}) == {"eval/mean": 2}
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb"])

@@ -24,6 +24,8 @@ class TD:
     features: Features
     q: Tensor
     """Mean value of the batch, for the log."""
+    row_losses: Tensor | None = None
+    """(B,) each transition's own loss, before its importance weight: what a prioritised replay asks for."""
 
 
 @dataclass(frozen=True)

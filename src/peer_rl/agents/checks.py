@@ -6,14 +6,60 @@ import os
 import shutil
 import sys
 
+from peer_rl.configs.networks import EncoderConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
+from peer_rl.regularizers import Regularizer
 
 
 def check_vectors(agent: str, spec: EnvSpec) -> None:
     """Refuse observations that are not vectors."""
     if len(spec.observation_shape) != 1:
         raise ConfigError(f"{agent} reads vectors, but observations have shape {spec.observation_shape}")
+
+
+def check_pixels(agent: str, encoder: EncoderConfig, spec: EnvSpec, *, vectors: bool = False) -> None:
+    """Refuse observations that the encoder cannot read; ``vectors`` pass it by."""
+    shape = spec.observation_shape
+    if vectors and len(shape) == 1:
+        if encoder != EncoderConfig():
+            raise ConfigError(f"there is nothing to encode in a vector of {shape[0]}; leave out --encoder")
+        return
+    if not spec.is_image:
+        raise ConfigError(
+            f"{agent} reads {'vectors, or ' * vectors}uint8 frames of shape (channels, height, width), "
+            f"but observations are {spec.observation_dtype} of shape {shape}; wrap the environment"
+        )
+    if encoder.padding == "same":
+        return
+    sides = shape[-2:]
+    for layer, (kernel, stride) in enumerate(zip(encoder.kernels, encoder.strides, strict=True), 1):
+        if min(sides) < kernel:
+            raise ConfigError(
+                f"frames of {shape[-2]}x{shape[-1]} are too small for the convolutions: layer {layer} has a kernel of "
+                f"{kernel} for {sides[0]}x{sides[1]}; make --encoder.kernels or --encoder.strides smaller"
+            )
+        sides = tuple((side - kernel) // stride + 1 for side in sides)
+
+
+def check_features(features: str, spec: EnvSpec, regularizer: Regularizer) -> None:
+    """Refuse convolutional features where there are no convolutions, or where a regularizer wants phi's head."""
+    if features != "conv":
+        return
+    if not spec.is_image:
+        raise ConfigError(
+            f"--features conv needs frames, but observations have shape {spec.observation_shape}; "
+            "take --features penultimate"
+        )
+    reason = "convolutional features do not feed the last layer; take --features penultimate"
+    check_regularizer(regularizer, lacking="head_weight", reason=reason)
+
+
+def check_regularizer(regularizer: Regularizer, *, lacking: str, reason: str) -> None:
+    """Refuse a regularizer that reads what an agent cannot give it; ``reason`` says why and what to do."""
+    if lacking in regularizer.needs:
+        name = regularizer.name or type(regularizer).__name__
+        raise ConfigError(f"the regularizer {name} reads {lacking}, but {reason}")
 
 
 def compiler() -> str:

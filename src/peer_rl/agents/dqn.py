@@ -1,7 +1,8 @@
-"""DQN (Mnih et al. 2015) with a soft target update and epsilon-greedy exploration, as in PEER's grid world."""
+"""DQN (Mnih et al. 2015), from vectors or pixels: the paper's grid-world agent, and its efficient DQN on Atari."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,19 +10,21 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_vectors
+from peer_rl.agents.checks import check_features, check_pixels
 from peer_rl.configs.agents import DQNConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.critics import ActionValues
+from peer_rl.networks.critics import ActionValues, CriticOutput
 from peer_rl.networks.optimizer import Adam
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, Regularizer
 from peer_rl.replay.batch import Batch
 from peer_rl.training.seeding import Stream
 
+Augment = Callable[[Tensor, Stream], Tensor]
+
 
 class DQN:
-    """Learns Q(s, .) from one-step or n-step targets; phi is the last hidden layer, a function of s alone."""
+    """Learns Q(s, .) from one-step or n-step targets; phi is a function of s alone."""
 
     def __init__(
         self,
@@ -31,15 +34,24 @@ class DQN:
         regularizer: Regularizer,
         rng: Stream,
         device: torch.device,
+        augment: Augment = lambda obs, rng: obs,
     ) -> None:
-        self.settings = settings
-        self.actions = spec.actions
-        self.device = device
-        self.regularizer = regularizer
+        self.settings, self.actions, self.device = settings, spec.actions, device
+        self.regularizer, self.augment = regularizer, augment
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-        self.critic = ActionValues(spec.observation_shape, spec.actions, settings.critic, weights).to(device)
-        self.target = target_of(self.critic)
-        self.optimizer = Adam(self.critic.parameters(), settings.learning_rate)
+        encoder = settings.encoder if spec.is_image else None
+        self.critic = ActionValues(
+            spec.observation_shape, spec.actions, settings.critic, weights, encoder=encoder, dueling=settings.dueling
+        ).to(device)
+        # a target that is copied after every update is the critic itself, as it is before its step
+        at_once = settings.tau == 1 and settings.target_every == 1
+        self.target = self.critic if at_once else target_of(self.critic)
+        self.optimizer = Adam(
+            self.critic.parameters(),
+            settings.learning_rate,
+            epsilon=settings.adam_epsilon,
+            max_gradient_norm=settings.max_gradient_norm,
+        )
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)
         self.explored = 0  # acting steps with exploration, which is what epsilon's schedule counts
 
@@ -48,16 +60,17 @@ class DQN:
         """Epsilon-greedy actions. Both draws are made every time, so no draw depends on a value."""
         del first
         greedy: Array = self.critic(torch.from_numpy(obs).to(self.device)).q.argmax(-1).cpu().numpy()
-        if not explore:
+        epsilon = self.epsilon() if explore else self.settings.epsilon_eval
+        if not explore and epsilon == 0:
             return greedy
-        randomly = rng.numpy.random(len(obs)) < self.epsilon()
+        randomly = rng.numpy.random(len(obs)) < epsilon
         anything = rng.numpy.integers(self.actions, size=len(obs))
-        self.explored += 1
+        self.explored += explore
         greedy[randomly] = anything[randomly]
         return greedy
 
     def epsilon(self) -> float:
-        """Probability of a random action now."""
+        """Probability of a random action now, in training."""
         start, final = self.settings.epsilon_start, self.settings.epsilon_final
         return start + (final - start) * min(1.0, self.explored / self.settings.epsilon_steps)
 
@@ -67,57 +80,65 @@ class DQN:
         q: Tensor = self.critic(torch.from_numpy(obs).to(self.device)).q
         return q.amax(-1)
 
+    @torch.no_grad()
+    def _bootstrap(self, batch: Batch, next_obs: Tensor) -> tuple[Tensor, CriticOutput, Tensor]:
+        """Y = R + discount * Q'(s', a') with a' = argmax Q', or argmax Q with double; the target's output and a'."""
+        target: CriticOutput = self.target(next_obs)  # q (B, actions), phi (B, D)
+        doubly = self.settings.double and self.target is not self.critic
+        chooser: CriticOutput = self.critic(next_obs) if doubly else target
+        next_action = chooser.q.max(-1).indices  # (B,)
+        next_q = target.q.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)  # (B,)
+        return batch.reward + batch.discount * next_q, target, next_action
+
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
-        """L_PE = (Q(s, a) - [R + discount * max_a' Q'(s', a')])^2 and the features of both networks (section 3.2)."""
-        del rng
-        with torch.no_grad():
-            target = self.target(batch.next_obs)  # q (B, actions), phi (B, D)
-            next_q, next_action = target.q.max(-1)  # (B,)
-            bootstrap = batch.reward + batch.discount * next_q
-        online = self.critic(batch.obs)
+        """L_PE = (Q(s, a) - y)^2, or Huber's of the same error, and both networks' features (section 3.2)."""
+        obs, next_obs = self.augment(batch.obs, rng), self.augment(batch.next_obs, rng)
+        bootstrap, target, next_action = self._bootstrap(batch, next_obs)
+        online: CriticOutput = self.critic(obs)
         q = online.q.gather(-1, batch.action.unsqueeze(-1)).squeeze(-1)  # (B,)
+        kind, again = self.settings.features, "phi_next_online" in self.regularizer.needs
         features = Features(
-            online.phi,
-            target.phi,
-            phi_next_online=self.critic(batch.next_obs).phi if "phi_next_online" in self.regularizer.needs else None,
-            head_weight=self.critic.head_weight(),
+            online.read_by_peer(kind),
+            target.read_by_peer(kind),
+            phi_next_online=self.critic(next_obs).read_by_peer(kind) if again else None,
+            head_weight=self.critic.head_weight() if kind == "penultimate" else None,
             reward=batch.reward,
             discount=batch.discount,
             same_action=batch.action == next_action,
         )
-        return TD(loss=F.mse_loss(q, bootstrap), features=features, q=q.detach().mean())
+        distance = F.huber_loss if self.settings.loss == "huber" else F.mse_loss
+        return TD(loss=distance(q, bootstrap), features=features, q=q.detach().mean())
 
     def critic_parameters(self) -> list[Tensor]:
-        """Trunk and head."""
+        """Encoder, trunk and head."""
         return list(self.critic.parameters())
 
     def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
-        """One step of Adam on the critic, one of the target network."""
-        del index
+        """One step of Adam on the critic; every k-th time one of the target network."""
         td = self.temporal_difference(batch, rng)
         regularizer = self.regularizer(td.features)
         self.optimizer.minimise(td.loss + regularizer)
-        self.update_target()
+        if self.target is not self.critic and (index + 1) % self.settings.target_every == 0:
+            self.update_target()
         return Update({"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q})
 
     def state_dict(self) -> dict[str, Any]:
         """Both networks, the optimizer, and how far exploration has come."""
-        return {
-            "critic": self.critic.state_dict(),
-            "target": self.target.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "explored": self.explored,
-        }
+        return {name: part.state_dict() for name, part in self._parts().items()} | {"explored": self.explored}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        self.critic.load_state_dict(state["critic"])
-        self.target.load_state_dict(state["target"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
         self.explored = state["explored"]
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("critic", "optimizer") if self.target is self.critic else ("critic", "target", "optimizer")
+        return {name: getattr(self, name) for name in names}
 
 
 def build(settings: DQNConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> DQN:
-    """A DQN for an environment with vector observations and discrete actions."""
-    check_vectors("dqn", spec)
+    """A DQN for an environment with vectors or images, and discrete actions."""
+    check_pixels("dqn", settings.encoder, spec, vectors=True)
+    check_features(settings.features, spec, regularizer)
     return DQN(settings, spec, regularizer=regularizer, rng=rng, device=device)

@@ -15,7 +15,9 @@ from typing import Any
 
 from peer_rl.errors import RunError
 
-TASK = "mujoco/half-cheetah"
+_HALF_CHEETAH, _ROAD_RUNNER = "mujoco/half-cheetah", "atari/road-runner"
+TASKS = {"td3": _HALF_CHEETAH, "sac": _HALF_CHEETAH, "curl-rainbow": _ROAD_RUNNER, "drq-dqn": _ROAD_RUNNER}
+"""What each agent is timed on."""
 START_STEPS = 1_000
 _FOR_EVER = 10**9
 
@@ -55,7 +57,7 @@ def run_ours(agent: str, threads: int, pace: Pace) -> None:
     settings: dict[str, Any] = {"start_steps": START_STEPS, "eval_every": 0, "device": "cpu", "threads": threads}
     if agent == "sac":
         settings["target_every"] = 1  # as in Stable-Baselines3
-    config = configure(agent, TASK, beta=0.0, steps=_FOR_EVER, **settings)
+    config = configure(agent, TASKS[agent], beta=0.0, steps=_FOR_EVER, **settings)
 
     class Paced(Trainer):
         def learn(self) -> None:
@@ -86,7 +88,7 @@ def run_theirs(library: str, agent: str, threads: int, pace: Pace) -> None:
             pace(self.num_timesteps > START_STEPS)
             return True
 
-    env = make_env(find_task(TASK))  # the very same environment
+    env = make_env(find_task(TASKS[agent]))  # the very same environment
     noise = {"action_noise": NormalActionNoise(np.zeros(6), 0.1 * np.ones(6))} if agent == "td3" else {}
     model = getattr(algorithms, agent.upper())(
         "MlpPolicy",
@@ -115,9 +117,10 @@ LIBRARIES: dict[str, tuple[str, Callable[[str, int, Pace], None]]] = {
 """By name: the package that must be there, and the loop."""
 
 
-def installed() -> list[str]:
-    """The libraries that can be measured here."""
-    return [name for name, (package, _) in LIBRARIES.items() if find_spec(package)]
+def installed(agent: str) -> list[str]:
+    """The libraries that can be measured here; for pixels there is only ours."""
+    names = LIBRARIES if TASKS[agent] == _HALF_CHEETAH else ("peer-rl",)
+    return [name for name in names if find_spec(LIBRARIES[name][0])]
 
 
 def _contend(connection: Connection, library: str, agent: str, cores: list[int], turn_steps: int) -> None:

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 def race(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Callable[[str], None]) -> list[Row]:
     """Every installed library's loop, one after another, ``rounds`` times."""
-    contenders = [Contender(library, agent, cores, turn_steps) for library in installed()]
+    contenders = [Contender(library, agent, cores, turn_steps) for library in installed(agent)]
     seconds: list[list[float]] = [[] for _ in contenders]
     try:
         for contender in contenders:

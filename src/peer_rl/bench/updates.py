@@ -96,16 +96,16 @@ def measure(name: str, *, rounds: int) -> Row:
         arms[arm] = _two_updates(half_cheetah_agent(name, beta), batch, rng)
     if name == "td3":
         arms["products"] = td3_products()
-    times = _in_turns(arms, rounds)
+    times = in_turns(arms, rounds)
     row: Row = {
         "agent": name,
         "update_ms": 500 * statistics.median(times["plain"]),
-        "peer_adds": _ratio(times["peer"], times["plain"]),
-        "noise": _ratio(times["plain again"], times["plain"]),
+        "peer_adds": ratio(times["peer"], times["plain"]),
+        "noise": ratio(times["plain again"], times["plain"]),
     }
     if name == "td3":
         row["products_ms"] = 500 * statistics.median(times["products"])
-        row["products_share"] = 1 / (1 + _ratio(times["plain"], times["products"])["median"])
+        row["products_share"] = 1 / (1 + ratio(times["plain"], times["products"])["median"])
     return row
 
 
@@ -117,7 +117,7 @@ def _two_updates(agent: Agent, batch: Batch, rng: Stream) -> Callable[[], None]:
     return updates
 
 
-def _in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+def in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each arm, one call each in changing order, so that drift and neighbours hit all alike."""
     order = np.random.default_rng(0)
     times: dict[str, list[float]] = {name: [] for name in arms}
@@ -135,7 +135,7 @@ def _in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, lis
     return times
 
 
-def _ratio(arm: list[float], base: list[float]) -> dict[str, float]:
+def ratio(arm: list[float], base: list[float]) -> dict[str, float]:
     """Median of paired ratios minus 1, with a 95 % bootstrap interval."""
     ratios = np.array(arm) / np.array(base) - 1
     draws = np.random.default_rng(0).choice(ratios, (2_000, len(ratios)))

@@ -1,4 +1,4 @@
-"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, the share of matrix products."""
+"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, what an update cannot avoid, the replay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "stable-baselin
 class BenchOptions:
     """Measure speed on this machine. Leave it alone meanwhile: ratios come from turns, but noise stays noise."""
 
-    agents: tuple[Literal["td3", "sac"], ...] = ("td3", "sac")
+    agents: tuple[Literal["td3", "sac", "curl-rainbow", "drq-dqn"], ...] = ("td3", "sac", "curl-rainbow", "drq-dqn")
     """Agents to measure."""
     rounds: int = 7
     """Turns of each contender."""
@@ -57,15 +57,20 @@ def main(arguments: list[str]) -> int:
 def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     """Everything, with a spinner that says what is being measured."""
     from peer_rl.bench.loops import race, side_by_side, usable_cores
+    from peer_rl.bench.pixels import NETWORKS, measure_pixels
+    from peer_rl.bench.replays import measure_replay
     from peer_rl.bench.updates import measure
 
     cores = usable_cores()
-    loops, updates, pairs = [], [], []
+    loops, updates, pairs, replays = [], [], [], []
     turns = {"turn_steps": options.turn_steps, "rounds": options.rounds}
     with console.status("peer-rl bench") as status:
         for agent in options.agents:
             status.update(f"{agent}: one update")
-            updates.append(measure(agent, rounds=options.update_rounds))
+            measure_update = measure_pixels if agent in NETWORKS else measure
+            updates.append(measure_update(agent, rounds=options.update_rounds))
+            status.update(f"{agent}: filling a replay")
+            replays.append(measure_replay(agent, options.update_rounds))
             for count in (1, 2):
                 if len(cores) >= count:
                     loops += race(agent, cores[:count], tell=status.update, **turns)
@@ -77,6 +82,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
         "loops": loops,
         "updates": updates,
         "side_by_side": pairs,
+        "replays": replays,
     }
 
 
@@ -96,17 +102,21 @@ def show(found: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console()
-    table = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title="whole loop, half-cheetah")
+    title = "whole loop: half-cheetah, or Road Runner from pixels"
+    table = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title=title)
     for row in found["loops"]:
         times = "" if row["library"] == "peer-rl" else f"{row['ours_is_quicker_by']:.2f} x"
         table.add_row(row["agent"], str(row["cores"]), row["library"], f"{row['steps_per_second']:.0f}", times)
     console.print(table)
-    table = Table("agent", "update", "PEER adds", "noise", "matrix products", title="one update, one thread")
+    table = Table("agent", "update", "PEER adds", "noise", "of what it cannot avoid", title="one update, one thread")
     for row in found["updates"]:
-        share = f"{row['products_share']:.0%} ({row['products_ms']:.2f} ms)" if "products_share" in row else ""
-        table.add_row(
-            row["agent"], f"{row['update_ms']:.2f} ms", _percent(row["peer_adds"]), _percent(row["noise"]), share
-        )
+        cells = (row["agent"], f"{row['update_ms']:.2f} ms", _percent(row["peer_adds"]), _percent(row["noise"]))
+        table.add_row(*cells, _unavoidable(row))
+    console.print(table)
+    table = Table("agent", "replay", "memory, measured", "formula", "a draw", title="replay, full, one thread")
+    for row in found["replays"]:
+        memory = (f"{row[f'gigabytes_{name}']:.3f} GB" for name in ("measured", "formula"))
+        table.add_row(row["agent"], row["what"], *memory, f"{row['ms_median']:.2f} ms")
     console.print(table)
     for row in found["side_by_side"]:
         one, two = row["one_run_steps_per_second"], row["two_runs_steps_per_second"]
@@ -114,6 +124,14 @@ def show(found: dict[str, Any]) -> None:
     for package in ("stable-baselines3", "sbx-rl"):
         if found["machine"]["versions"][package] == "not installed":
             console.print(f"{package} is not installed, so it is not in the table")
+
+
+def _unavoidable(row: dict[str, Any]) -> str:
+    """An update beside its matrix products, or beside one pass of the bare network."""
+    if "passes" in row:
+        return f"{row['passes']:.2f} forward-and-backward passes of the bare network ({row['pass_ms']:.2f} ms each)"
+    share = row.get("products_share")
+    return f"matrix products are {share:.0%} ({row['products_ms']:.2f} ms)" if share else ""
 
 
 def _percent(ratio: dict[str, float]) -> str:

@@ -12,12 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from peer_rl.cli.options import parse
+from peer_rl.plugins import version_of
 
 _CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 _EXTRAS = {
     "report": ("figures and tables", ("plotly", "matplotlib", "rliable")),
     "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
     "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
+    "atari": ("Atari's games", ("ale-py", "cv2")),
     "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
     "tensorboard": ("TensorBoard", ("tensorboard",)),
     "wandb": ("Weights & Biases", ("wandb",)),
@@ -68,20 +70,12 @@ def _packages() -> Iterator[Finding]:
         except PackageNotFoundError:
             yield Finding("missing", f"{name} is not installed", f"pip install {name}")
     for extra, (purpose, names) in _EXTRAS.items():
-        absent = [name for name in names if _version(name) is None]
+        absent = [name for name in names if version_of(name) is None]
         if absent:
             mend = f"pip install 'peer-rl[{extra}]'"
             yield Finding("optional", f"{purpose}: {' and '.join(absent)} not installed", mend)
         else:
-            yield Finding("ok", f"{purpose}: " + ", ".join(f"{name} {_version(name)}" for name in names))
-
-
-def _version(name: str) -> str | None:
-    """The package's version; None if it is not there or its module is not."""
-    try:
-        return version(name) if find_spec(name.replace("-", "_")) else None
-    except PackageNotFoundError:
-        return None
+            yield Finding("ok", f"{purpose}: " + ", ".join(f"{name} {version_of(name)}" for name in names))
 
 
 def _tools() -> Iterator[Finding]:
@@ -92,7 +86,7 @@ def _tools() -> Iterator[Finding]:
         yield Finding("ok", "a C++ compiler, for --compile")
     else:
         yield Finding("optional", "no C++ compiler, which --compile needs", "apt-get install g++")
-    if _version("mujoco") is None or _version("gymnasium") is None:
+    if version_of("mujoco") is None or version_of("gymnasium") is None:
         return
     from peer_rl.envs.headless import MENDS, try_drawing
 

@@ -27,10 +27,16 @@ class OnPolicyProtocolConfig:
     """Agent steps between evaluations; 0 for none."""
     eval_episodes: int = 10
     """Episodes of one evaluation, without exploration, in an environment of their own."""
+    final_episodes: int = 0
+    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    final_steps: int = 0
+    """The evaluation at the end goes on until it has taken this many agent steps too."""
 
     def __post_init__(self) -> None:
         check_not_negative("eval_every", self.eval_every)
         check_positive("eval_episodes", self.eval_episodes)
+        check_not_negative("final_episodes", self.final_episodes)
+        check_not_negative("final_steps", self.final_steps)
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,8 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-
-class Value(NamedTuple):
-    """A setting and where it comes from."""
-
-    value: Any
-    origin: str
-
-
-Layer = dict[str, Value]
+from peer_rl.configs import atari
+from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
 _OURS = "ours"
@@ -106,6 +97,12 @@ def _elsewhere(layer: Layer) -> Layer:
     }
 
 
+_DISCRETE_ELSEWHERE: Layer = {
+    "steps": Value(20_000, _OURS + ": a first look at an environment of your own"),
+    "learning.buffer_size": Value(20_000, _OURS + ": all of the steps"),
+    "settings.epsilon_eval": Value(0.0, _OURS + ": the greedy policy"),
+}
+
 SUITES: dict[tuple[str, str], Layer] = {
     ("dqn", "gridworld"): {
         "episodes": Value(2_000, _GRID),
@@ -125,6 +122,10 @@ SUITES: dict[tuple[str, str], Layer] = {
     },
     ("dqn", "gym"): _DQN_GENERAL,
     ("dqn", "custom"): _DQN_GENERAL,
+    ("dqn", "atari"): atari.ATARI | atari.EFFICIENT_DQN,
+    ("drq-dqn", "atari"): atari.ATARI | atari.DRQ,
+    ("drq-dqn", "gym"): atari.DRQ | _DISCRETE_ELSEWHERE,
+    ("drq-dqn", "custom"): atari.DRQ | _DISCRETE_ELSEWHERE,
     ("td3", "pybullet"): _TD3,
     ("td3", "mujoco"): _TD3,
     ("td3", "gym"): _elsewhere(_TD3),
@@ -141,6 +142,12 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("redq", "mujoco"): _REDQ_LAYER,
     ("redq", "gym"): _elsewhere(_REDQ_LAYER),
     ("redq", "custom"): _elsewhere(_REDQ_LAYER),
+    ("rainbow", "atari"): atari.ATARI | atari.RAINBOW,
+    ("rainbow", "gym"): atari.RAINBOW | _DISCRETE_ELSEWHERE,
+    ("rainbow", "custom"): atari.RAINBOW | _DISCRETE_ELSEWHERE,
+    ("curl-rainbow", "atari"): atari.ATARI | atari.CURL_RAINBOW,
+    ("curl-rainbow", "gym"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
+    ("curl-rainbow", "custom"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
     **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
@@ -165,10 +172,14 @@ TASKS: dict[tuple[str, str], Layer] = {
         "steps": Value(300_000, _REDQ),
         "settings.target_entropy": Value(-4.0, _MBPO),
     },
+    **atari.CURL_TASKS,
 }
 """By agent and task."""
 
-PRESETS: dict[tuple[str, str], Layer] = {}
+PRESETS: dict[tuple[str, str], Layer] = {
+    ("curl-rainbow", "as-published"): atari.CURL_AS_PUBLISHED,
+    ("drq-dqn", "as-published"): atari.DRQ_AS_PUBLISHED,
+}
 """By agent and the name given to --preset."""
 
 _SMOKE_ELSEWHERE: Layer = {
@@ -191,6 +202,8 @@ PROFILES: dict[tuple[str, str], Layer] = {
         "protocol.eval_episodes": Value(3, _OURS),
         "protocol.diagnose_every": Value(500, _OURS),
     },
+    ("atari", "small"): atari.SMALL,
+    ("atari", "smoke"): atari.SMOKE,
     ("gym", "small"): {"steps": Value(20_000, _OURS)},
     ("gym", "smoke"): _SMOKE_ELSEWHERE,
     ("custom", "small"): {"steps": Value(20_000, _OURS)},

@@ -10,7 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from peer_rl.configs.agents import find_agent
-from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS, Layer, Value
+from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS
 from peer_rl.configs.run import AnyRunConfig, RunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, nearest
@@ -124,8 +125,8 @@ def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper"
 
 def _full_path(config: AnyRunConfig, name: str) -> str:
     """``gamma`` is ``learning.gamma``: sections are how we sort settings, not something to remember."""
-    known = as_dict(config)
-    return next((path for path in (f"{section}.{name}" for section in _SECTIONS) if path in known), name)
+    first = name.partition(".")[0]
+    return next((f"{section}.{name}" for section in _SECTIONS if hasattr(getattr(config, section), first)), name)
 
 
 def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:

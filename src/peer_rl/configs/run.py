@@ -27,7 +27,7 @@ class LearningConfig:
     batch_size: int = 64
     """Transitions in one update."""
     buffer_size: int = 100_000
-    """Transitions kept; the oldest make room."""
+    """Transitions kept, or frames (one more an episode) where observations are stacks; the oldest make room."""
     start_steps: int = 1_000
     """First steps, taken with uniformly random actions and without updates."""
     update_every: int = 1
@@ -38,6 +38,8 @@ class LearningConfig:
     """Learn from rewards clipped to [-1, 1]; the returns that are written down are the game's own."""
     lost_life_ends: bool = False
     """A lost life stops bootstrapping, as the end of the game does; the game itself goes on."""
+    flat_returns: bool = False
+    """Weigh every reward of an n-step return with gamma^n instead of gamma^k: a bug behind published numbers."""
 
     def __post_init__(self) -> None:
         check_fraction("gamma", self.gamma, above_zero=True)

@@ -1,4 +1,4 @@
-"""The physics engines under some tasks: which one a task needs, and what keeps it quiet and reproducible."""
+"""The simulators under some tasks: which one a task needs, and what keeps it quiet and reproducible."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ import gymnasium as gym
 from peer_rl.envs.tasks import Task
 from peer_rl.errors import ConfigError
 
-MODULES = {"pybullet": ("pybullet", "pybullet_envs_gymnasium"), "mujoco": ("mujoco", "imageio")}
-"""What each of our extras must bring; Gymnasium's MuJoCo environments import imageio before anything is drawn."""
-_PACKAGES = {"pybullet_envs_gymnasium": "pybullet", "gymnasium.envs.mujoco": "mujoco"}
+MODULES = {
+    "pybullet": ("pybullet", "pybullet_envs_gymnasium"),
+    "mujoco": ("mujoco", "imageio"),
+    "atari": ("ale_py", "cv2"),
+}
+"""What each of our extras must bring; Gymnasium's MuJoCo environments import imageio before anything is drawn, and its
+preprocessing of Atari's frames imports cv2."""
+_PACKAGES = {"pybullet_envs_gymnasium": "pybullet", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 
 
 def engine_of(task: Task) -> str:
-    """pybullet, mujoco or an empty string, also for gym/ANY-ID. Imports neither."""
+    """pybullet, mujoco, atari or an empty string, also for gym/ANY-ID. Imports none of them."""
     if task.extra or task.suite == "custom":
         return task.extra
     module, colon, _ = task.make.partition(":")
@@ -41,11 +46,11 @@ def check_installed(task: Task, engine: str) -> None:
 
 @contextlib.contextmanager
 def quiet(engine: str) -> Iterator[None]:
-    """No chatter while an environment is made: PyBullet's build date, MuJoCo's and Gymnasium's deprecations."""
+    """No chatter while an environment is made: PyBullet's build date, ALE's banner, everybody's deprecations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
-        silence = {"pybullet": _silent_descriptors, "mujoco": _no_mujoco_warnings}.get(engine, contextlib.nullcontext)
-        with silence():
+        silence = {"pybullet": _silent_descriptors, "mujoco": _no_mujoco_warnings, "atari": _no_ale_banner}
+        with silence.get(engine, contextlib.nullcontext)():
             yield
 
 
@@ -81,6 +86,15 @@ def _no_mujoco_warnings() -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(before)
+
+
+@contextlib.contextmanager
+def _no_ale_banner() -> Iterator[None]:
+    """ALE greets on stderr when the first game is made. Its environments ask for errors only, right after that."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    yield
 
 
 def settle(env: gym.Env[object, object], engine: str) -> None:

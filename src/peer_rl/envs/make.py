@@ -13,6 +13,7 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, parse_
 
 from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
+from peer_rl.envs.pixels import StackedFrames, is_picture
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import Task
 from peer_rl.errors import ConfigError
@@ -32,7 +33,7 @@ def make_env(task: Task, *, max_episode_steps: int | None = None, render_mode: s
     elif max_episode_steps is None and not limited:
         env = gym.wrappers.TimeLimit(env, TIME_LIMIT)
     _check_spaces(task, env)
-    return env
+    return StackedFrames(env, task.stack) if is_picture(env.observation_space) else env
 
 
 def _registered(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
@@ -43,6 +44,8 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
         choose_backend() if render_mode else check_backend()
     try:
         with quiet(engine):
+            if engine == "atari":
+                return _atari(task, max_episode_steps, render_mode)
             env = gym.make(
                 task.make, max_episode_steps=max_episode_steps, render_mode=render_mode, disable_env_checker=True
             )
@@ -54,6 +57,15 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
     except Exception as error:
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+
+
+def _atari(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
+    from peer_rl.envs.atari import LostLives, make_game
+
+    options: dict[str, Any] = {"max_episode_steps": max_episode_steps, "render_mode": render_mode}
+    if task.suite == "atari":
+        return make_game(task, **options)
+    return LostLives(gym.make(task.make, disable_env_checker=True, **options))
 
 
 def _check_version(task: Task) -> None:
@@ -119,6 +131,7 @@ def spec_of(env: Env) -> EnvSpec:
     return EnvSpec(
         observation_shape=shape,
         observation_dtype="uint8" if as_pixels else "float32",
+        stack=env.count if isinstance(env, StackedFrames) else 1,
         one_hot=one_hot,
         one_hot_start=int(seen.start) if isinstance(seen, spaces.Discrete) else 0,
         **action,

@@ -51,6 +51,11 @@ class EnvSpec:
         return cls(**fields)
 
     @property
+    def is_image(self) -> bool:
+        """Whether observations are frames, (channels, height, width) in uint8."""
+        return len(self.observation_shape) == 3 and self.observation_dtype == "uint8"
+
+    @property
     def action_size(self) -> int:
         """Units of a continuous action."""
         return len(self.action_low)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from peer_rl.envs.atari_games import GAMES, Game
 from peer_rl.errors import ConfigError, nearest
 
 
@@ -15,13 +16,15 @@ class Task:
     name: str
     """SUITE/NAME, or module:factory."""
     suite: str
-    """gridworld, pybullet, mujoco, gym or custom."""
+    """gridworld, pybullet, mujoco, atari, gym or custom."""
     make: str
     """A Gymnasium id (module:id imports the module first), or module:factory for a custom task."""
     about: str = ""
     """One line for people."""
     action_repeat: int = 1
     """Environment frames in one agent step."""
+    stack: int = 4
+    """Frames in one observation, where the environment shows pictures."""
     probe: str = ""
     """module:function that measures the agent on states of the task's own choosing, for the diagnostics."""
     extra: str = ""
@@ -30,14 +33,16 @@ class Task:
     """Length of the observation vector and of the action vector."""
     paper_dimensions: tuple[int, int] | None = None
     """The same in the paper's appendix."""
+    actions: int = 0
+    """Number of discrete actions in the paper's appendix."""
     note: str = ""
     """Where the environment differs from the paper's."""
 
     @property
     def summary(self) -> str:
         """``about``, dimensions and note in one line."""
-        seen, acted = self.dimensions or (0, 0)
-        sizes = f"{seen} observations, {acted} action{'s' * (acted > 1)}" if self.dimensions else ""
+        seen, acted = self.dimensions or (0, self.actions)
+        sizes = f"{seen} observations, " * (seen > 0) + f"{acted} action{'s' * (acted > 1)}" * (acted > 0)
         return "; ".join(part for part in (self.about, sizes, self.note) if part)
 
     @property
@@ -68,6 +73,18 @@ def _mujoco(name: str, gym_id: str, size: int, actions: int, about: str, *, pape
         dimensions=(size, actions),
         paper_dimensions=(paper or size, actions),
         note=note,
+    )
+
+
+def _atari(game: Game) -> Task:
+    return Task(
+        name=f"atari/{game.name}",
+        suite="atari",
+        make=f"ale_py:ALE/{game.title}-v5",
+        about=f"{game.title} on the Atari 2600, 4 grey frames of 84x84",
+        action_repeat=4,
+        extra="atari",
+        actions=game.actions,
     )
 
 
@@ -127,13 +144,14 @@ _MUJOCO = (
     ),
 )
 
-TASKS: dict[str, Task] = {task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO)}
+TASKS: dict[str, Task] = {task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO, *map(_atari, GAMES.values()))}
 """Tasks with settings of their own; gym/ANY-ID and module:factory need no row."""
 
 SUITES = {
     "gridworld": "the paper's grid world",
     "pybullet": "continuous control on PyBullet: pip install 'peer-rl[pybullet]'",
     "mujoco": "continuous control on MuJoCo, Gymnasium's v5: pip install 'peer-rl[mujoco]'",
+    "atari": "the 26 games of Atari 100k, from pixels: pip install 'peer-rl[atari]'",
     "gym": "any environment registered with Gymnasium: gym/CartPole-v1",
     "custom": "your own environment: module:factory",
 }
@@ -144,7 +162,9 @@ def find_task(name: str) -> Task:
     if name in TASKS:
         return TASKS[name]
     if name.startswith("gym/") and len(name) > len("gym/"):
-        return Task(name=name, suite="gym", make=name.removeprefix("gym/"))
+        gym_id = name.removeprefix("gym/")
+        # ALE's ids are there only once ale_py was imported
+        return Task(name=name, suite="gym", make=f"ale_py:{gym_id}" if gym_id.startswith("ALE/") else gym_id)
     if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
         return Task(name=name, suite="custom", make=name)
     raise ConfigError(f"unknown task {name!r}{_hint(name)}")

@@ -21,7 +21,18 @@ from peer_rl.experiments.figures import FIGURE3_ALT, draw_figure3, draw_learning
 from peer_rl.experiments.gridworld import Study
 from peer_rl.experiments.page import Table, number, pairs, with_interval, with_spread
 from peer_rl.experiments.runs import Group, RunRecord, describe, group_runs, seed_list
-from peer_rl.experiments.statistics import SCORE, Curve, Estimate, Summary, bootstrap_band, iqm, log_curve, summarise
+from peer_rl.experiments.statistics import (
+    BEST,
+    SCORE,
+    WITHIN,
+    Curve,
+    Estimate,
+    Summary,
+    bootstrap_band,
+    iqm,
+    log_curve,
+    summarise,
+)
 from peer_rl.version import __version__
 
 DIAGNOSTICS = {
@@ -87,8 +98,32 @@ def score_table(result: TaskResult) -> Table:
             ]
         )
     header = ["variant", "seeds", "score", "IQM [95 %]", "difference to backbone [95 %]", "pairs"]
-    caption = f"{describe(result.groups)} Score: mean of the last ten evaluations; ± standard deviation over seeds."
+    caption = f"{describe(result.groups)} Score: {score_rule(result.groups)}; ± standard deviation over seeds."
     return Table(caption, [*header, "agent steps", "frames"], rows)
+
+
+def score_rule(groups: Sequence[Group]) -> str:
+    """What a task's score is, in words."""
+    episodes = sorted({group.config.protocol.final_episodes for group in groups})
+    rules = [
+        f"the final policy over {count} episodes" if count else "mean of the last ten evaluations" for count in episodes
+    ]
+    return ", or ".join(rules)
+
+
+def further_scores_table(result: TaskResult) -> Table | None:
+    """Other people's scores of the same runs, where the protocol ends with an evaluation of its own (Atari)."""
+    groups = [group for group in result.groups if group.config.protocol.final_episodes]
+    if not groups:
+        return None
+    columns = [[with_spread(summary) for summary in summarise(groups, measure)] for measure in (SCORE, WITHIN, BEST)]
+    rows = [[group.label, *cells] for group, *cells in zip(groups, *columns, strict=True)]
+    steps = sorted({group.config.protocol.final_steps for group in groups})
+    within = f"episodes within its first {' or '.join(f'{count:,}' for count in steps)} steps"
+    header = ["variant", "final evaluation (the score)", within, "best evaluation of the training"]
+    return Table(
+        "The same runs by other rules; the best of many evaluations is above what can be expected.", header, rows
+    )
 
 
 def coverage_table(groups: Sequence[Group]) -> Table:
@@ -180,7 +215,8 @@ def _task_section(result: TaskResult) -> str:
     shown += [(DIAGNOSTICS[key], curves) for key, curves in result.diagnostics.items()]
     charts = [page.curve_chart(title, curves, order, x="agent steps") for title, curves in shown if curves]
     note = "Lines: mean over seeds; bands: 95 % bootstrap interval of the mean." if charts else "No finished run yet."
-    parts = [page.table_html(score_table(result)), page.charts_html(charts), page.paragraph(note, "soft")]
+    tables = [table for table in (score_table(result), further_scores_table(result)) if table]
+    parts = [*map(page.table_html, tables), page.charts_html(charts), page.paragraph(note, "soft")]
     return page.section(result.heading, [*parts, _behind(result.groups)])
 
 
@@ -280,6 +316,9 @@ def _write_files(
             draw_learning_curves(result.heading, result.evaluation, order, picture)
         sections.append(_task_section(result))
         tables.append((result.heading, score_table(result)))
+        further = further_scores_table(result)
+        if further:
+            tables.append((f"{result.heading}, further scores", further))
     unread = page.bullets([f"{record.place}: {record.problem}" for record in problems] or ["None."])
     coverage = page.table_html(coverage_table(groups)) if groups else ""
     sections.insert(1, page.section("Coverage", [coverage, "<h3>Runs that could not be used</h3>", unread]))

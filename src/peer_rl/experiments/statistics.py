@@ -100,12 +100,35 @@ def column(rows: Sequence[Row], name: str) -> Floats:
 
 
 def score(record: RunRecord) -> float:
-    """The mean of the last ten evaluations."""
-    means = column(record.rows.get("eval", []), "mean")[-LAST_EVALUATIONS:]
+    """The mean of the last ten evaluations; of the last one alone where it has episodes of its own (Atari)."""
+    means = column(record.rows.get("eval", []), "mean")[-1 if has_final(record) else -LAST_EVALUATIONS :]
     return float(means.mean()) if means.size else math.nan
 
 
-SCORE = Measure("score", "Score (mean of the last ten evaluations)", score, 2)
+def has_final(record: RunRecord) -> bool:
+    """Whether the last evaluation is the score: the protocol gives it more episodes than the others."""
+    return bool(record.config and record.config.protocol.final_episodes)
+
+
+def best_evaluation(record: RunRecord) -> float:
+    """The best evaluation of the training, which CURL's authors report."""
+    means = column(record.rows.get("eval", []), "mean")
+    return float(means.max()) if means.size else math.nan
+
+
+def within_steps(record: RunRecord) -> float:
+    """The mean return of the last evaluation's episodes that end within ``final_steps``, as the paper evaluates."""
+    if record.config is None or not record.rows.get("eval"):
+        return math.nan
+    last = record.rows["eval"][-1]
+    ends = np.cumsum(as_floats(last["lengths"]))
+    returns = as_floats(last["returns"])[ends <= record.config.protocol.final_steps]
+    return float(returns.mean()) if returns.size else math.nan
+
+
+SCORE = Measure("score", "Score", score, 2)
+BEST = Measure("best", "Best evaluation", best_evaluation, 2)
+WITHIN = Measure("within", "Mean of the final evaluation's first steps", within_steps, 2)
 
 
 def bootstrap_mean(values: Sequence[float]) -> Estimate:

@@ -27,6 +27,10 @@ class CriticOutput(NamedTuple):
     conv: Tensor | None = None
     """Flattened convolutions of a pixel encoder."""
 
+    def read_by_peer(self, features: str) -> Tensor:
+        """phi, or with "conv" the flattened convolutions, as in the PEER authors' Atari code."""
+        return self.conv if features == "conv" and self.conv is not None else self.phi
+
 
 class ActionValues(nn.Module):
     """Q(s, .): one output per action, so phi depends on the state alone.

@@ -29,12 +29,19 @@ class ConvEncoder(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, D)."""
-        x = frames.float().div_(255) if frames.dtype == torch.uint8 else frames
+        x = as_floats(frames)
         for layer in self.layers:
             if self.padding == "same":
                 x = F.pad(x, _same(x.shape[-1], layer) + _same(x.shape[-2], layer))
             x = F.relu(layer(x), inplace=True)
         return x.flatten(1)
+
+
+def as_floats(frames: Tensor) -> Tensor:
+    """Frames as an encoder computes with them; frames that two networks read are converted once, by the caller."""
+    if frames.dtype != torch.uint8:
+        return frames
+    return frames.to(torch.float32, memory_format=torch.channels_last).div_(255)
 
 
 def _convolution(

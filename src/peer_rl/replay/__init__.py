@@ -1,1 +1,5 @@
-"""Replay: numpy columns in a ring; n-step returns and gamma are applied when sampling."""
+"""Replay: a store keeps what was played, a sampler chooses from it, ``Replay`` is both.
+
+``ring`` rows under every store; ``vectors`` and ``frames`` the two stores; ``windows`` n-step returns; ``uniform`` and
+``priority`` (over ``sumtree``) the two samplers; ``make`` picks by the settings and checks the memory first.
+"""

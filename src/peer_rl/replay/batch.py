@@ -32,5 +32,9 @@ class Batch:
     @classmethod
     def from_numpy(cls, *, device: torch.device, **columns: Array) -> Batch:
         """Columns on ``device``, without a copy on the CPU."""
-        moved = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in columns.items()}
-        return cls(**moved)
+        return cls(**to_tensors(columns, device))
+
+
+def to_tensors(columns: dict[str, Array], device: torch.device) -> dict[str, Tensor]:
+    """Arrays as tensors on ``device``, without a copy on the CPU."""
+    return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in columns.items()}

@@ -1,13 +1,21 @@
-"""The store under every replay: named columns that keep the newest rows."""
+"""The rows under every replay: named columns that keep the newest ones."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 Array = np.ndarray[Any, Any]
+Columns = dict[str, tuple[tuple[int, ...], DTypeLike]]
+"""Shape and type of one row's entry, by the column's name."""
+
+
+def row_bytes(columns: Columns) -> int:
+    """Bytes of one row."""
+    return sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in columns.values())
 
 
 class Ring:
@@ -17,9 +25,10 @@ class Ring:
     costs what was played in the last minute.
     """
 
-    def __init__(self, capacity: int, columns: dict[str, tuple[tuple[int, ...], DTypeLike]]) -> None:
+    def __init__(self, capacity: int, columns: Columns) -> None:
         self.capacity = capacity
         self.total = 0
+        self.row_bytes = row_bytes(columns)
         # zeros are not touched by the system until a row is written, so memory grows with use
         self.columns: dict[str, Array] = {
             name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in columns.items()
@@ -30,17 +39,18 @@ class Ring:
         """Number of the oldest row still here."""
         return max(0, self.total - self.capacity)
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one row."""
-        return sum(column.nbytes for column in self.columns.values()) // self.capacity
-
     def append(self, row: dict[str, Any]) -> None:
         """Add one row, dropping the oldest if the ring is full."""
         slot = self.total % self.capacity
         for name, column in self.columns.items():
             column[slot] = row[name]
         self.total += 1
+
+    def amend(self, row: dict[str, Any]) -> None:
+        """Fill in columns of the newest row; only while no checkpoint has written it, for none writes it again."""
+        slot = (self.total - 1) % self.capacity
+        for name, value in row.items():
+            self.columns[name][slot] = value
 
     def rows(self, start: int, stop: int) -> dict[str, Array]:
         """Copies of rows ``start`` to ``stop``, all of which must still be here."""

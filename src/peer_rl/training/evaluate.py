@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +29,36 @@ class Evaluation:
         return float(np.mean(self.returns))
 
 
-def evaluate(agent: Actor, env: Env, spec: EnvSpec, *, seeds: list[int], rng: Stream) -> Evaluation:
-    """Play one episode per seed."""
-    returns, lengths = [], []
+@dataclass(frozen=True)
+class Quota:
+    """How much an evaluation plays: whole episodes, at least so many, and agent steps, at least so many."""
+
+    episodes: int
+    steps: int = 0
+
+    def met(self, played: Evaluation) -> bool:
+        """Whether that is enough."""
+        return len(played.returns) >= self.episodes and sum(played.lengths) >= self.steps
+
+    def share(self, played: Evaluation) -> str:
+        """How much of it is played, for people."""
+        if len(played.returns) < self.episodes:
+            return f"{len(played.returns)}/{self.episodes}"
+        return f"{sum(played.lengths)}/{self.steps} steps"
+
+
+def evaluate(
+    agent: Actor,
+    env: Env,
+    spec: EnvSpec,
+    *,
+    seeds: Iterable[int],
+    rng: Stream,
+    enough: Callable[[Evaluation], bool] = lambda played: False,
+    show: Callable[[Evaluation], None] = lambda played: None,
+) -> Evaluation:
+    """Play one episode per seed, until that is ``enough`` or there are no more; ``show`` hears of every step."""
+    played = Evaluation([], [], [])
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
         total, length, over = 0.0, 0, False
@@ -45,6 +73,10 @@ def evaluate(agent: Actor, env: Env, spec: EnvSpec, *, seeds: list[int], rng: St
                 raise RunError(f"evaluation stopped: the environment gave the reward {reward} (seed {seed})")
             length += 1
             over = terminated or truncated
-        returns.append(total)
-        lengths.append(length)
-    return Evaluation(seeds, returns, lengths)
+            show(played)
+        played.seeds.append(seed)
+        played.returns.append(total)
+        played.lengths.append(length)
+        if enough(played):
+            break
+    return played

@@ -9,15 +9,15 @@ import torch
 from peer_rl.agents import Agent
 from peer_rl.diagnostics import diagnose, drd, gradient_ratio
 from peer_rl.regularizers import Features
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.replay import Replay
 from peer_rl.training.seeding import Stream
 
 
-def inspect(agent: Agent, replay: UniformReplay, rng: Stream) -> dict[str, Any]:
-    """DRD, cosine, norms, rank and the regularizer's share of the gradient; leaves no trace in the agent."""
+def inspect(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
+    """DRD, cosine, norms, rank and the regularizer's share of the gradient; leaves no trace in agent and replay."""
     # not compiled: the ratio takes two gradients of one graph, and a compiled graph gives only one
     with torch.enable_grad(), torch.compiler.set_stance("force_eager"):
-        td = agent.temporal_difference(replay.sample(rng.numpy), rng)
+        td = agent.temporal_difference(replay.peek(rng.numpy), rng)
         ratio = gradient_ratio(td.loss, agent.regularizer(td.features), agent.critic_parameters())
     features = td.features
     report = diagnose(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
-from peer_rl.replay.uniform import UniformReplay
+from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Observers, Progress
 from peer_rl.training.rundir import RunDirectory
@@ -49,9 +50,12 @@ class Trainer:
         self.spec = spec_of(self.env)
         self.streams = Streams(config.seed, self.device)
         self.agent: Agent = build_agent(config, self.spec, self.device)
-        self.replay = self._make_replay()
+        self.replay_size = replay_size(config.learning, self.spec, config.steps)
+        self.replay = make_replay(config.learning, self.spec, self.device, steps=config.steps)
         unit = "episodes" if config.episodes else "steps"
         self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
+        if self.replay_size.large:
+            self.progress.plan = f"the replay grows to {self.replay_size}"
         self.observers = Observers(
             config,
             run,
@@ -70,18 +74,6 @@ class Trainer:
         """Agent steps so far."""
         return self.progress.step
 
-    def _make_replay(self) -> UniformReplay:
-        learning = self.config.learning
-        return UniformReplay(
-            learning.buffer_size,
-            (self.spec.observation_shape, self.spec.observation_dtype),
-            self.spec.action_column,
-            gamma=learning.gamma,
-            n_step=learning.n_step,
-            batch_size=learning.batch_size,
-            device=self.device,
-        )
-
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
@@ -91,7 +83,7 @@ class Trainer:
             if self.run.state() != "finished":  # killed between the last checkpoint and the last status
                 self.observers.write_status("finished")
             return
-        self.run.write_manifest(self.spec.as_json())
+        self.run.write_manifest(self.spec.as_json(), replay=asdict(self.replay_size))
         self.observers.begin()
         while not self.finished():
             self.play_episode()
@@ -114,26 +106,26 @@ class Trainer:
 
     def play_episode(self) -> None:
         """One episode, learning along the way. Its environment seed depends on nothing but its number."""
+        learning = self.config.learning
         seed = episode_seed(self.config.seed, "environment", self.progress.episode)
         observation, _ = self.env.reset(seed=seed)
         obs = self._see(observation)
         total, length, over = 0.0, 0, False
         while not over:
             action = self.choose(obs, first=length == 0)
-            observation, given, terminated, truncated, _ = self.env.step(self.spec.decode(action))
-            reward, next_obs = float(given), self._see(observation)
+            observation, given, terminated, truncated, info = self.env.step(self.spec.decode(action))
+            reward, next_obs, over = float(given), self._see(observation), terminated or truncated
             if not math.isfinite(reward):
                 raise self.run.stopped(self.step, f"the environment gave the reward {reward}")
             self.replay.add(
                 obs=obs,
                 action=action,
-                reward=reward,
+                reward=min(max(reward, -1.0), 1.0) if learning.clip_rewards else reward,
                 next_obs=next_obs,
-                terminated=terminated,
-                truncated=truncated,
+                discount=0.0 if terminated or (learning.lost_life_ends and info.get("lost_life")) else 1.0,
+                last=over,
             )
-            obs, over = next_obs, terminated or truncated
-            total, length = total + reward, length + 1
+            obs, total, length = next_obs, total + reward, length + 1
             self.progress.step += 1
             self.learn()
             if self.finished() and not over:
@@ -142,7 +134,8 @@ class Trainer:
                 self.observers.observe()
         self.progress.episode += 1
         self.observers.episode(total, length)
-        self.observers.observe()
+        if not self.finished():  # else the last observation, the final one, is still to come
+            self.observers.observe()
 
     def _see(self, observation: Any) -> Array:
         """The observation as the agent reads it; one NaN in the replay would come back for ever."""
@@ -169,7 +162,9 @@ class Trainer:
             batch = self.replay.sample(self.streams.replay.numpy)
             try:
                 update = self.agent.update(batch, index=self.progress.updates, rng=self.streams.update)
-            except ValueError as error:  # the regularizer's checks: features or loss that are not finite
+                if update.priorities is not None:
+                    self.replay.update_priorities(update.priorities)
+            except ValueError as error:  # features, a loss or a priority that is not finite
                 raise self.run.stopped(self.step, str(error)) from error
             self.observers.add(update.metrics)
             self.progress.updates += 1
@@ -212,7 +207,8 @@ def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Ag
     entry = find_agent(config.agent)
     kind = "discrete" if spec.actions else "continuous"
     if entry.actions not in (kind, "either"):
-        fitting = [name for name, other in AGENTS.items() if other.actions in (kind, "either")]
+        seen = "frames" if spec.is_image else "vectors"
+        fitting = [name for name, other in AGENTS.items() if other.fits(actions=kind, observations=seen)]
         raise ConfigError(
             f"{config.agent} needs {entry.actions} actions, but {config.task} has {kind} ones; "
             f"agents that fit: {', '.join(fitting)}"

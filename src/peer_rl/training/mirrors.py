@@ -38,9 +38,10 @@ class Mirror(Protocol):
 
 
 def scalars(log: str, row: dict[str, Any]) -> dict[str, float]:
-    """The finite numbers of a row, as ``log/name``; counters and lists are left out."""
-    numbers = {name: value for name, value in row.items() if isinstance(value, int | float) and math.isfinite(value)}
-    return {f"{log}/{name}": value for name, value in numbers.items() if name not in _COUNTERS}
+    """The finite numbers of a row, as ``log/name``; counters, flags and lists are left out."""
+    plain = {name: value for name, value in row.items() if name not in _COUNTERS and not isinstance(value, bool)}
+    numbers = {name: value for name, value in plain.items() if isinstance(value, int | float)}
+    return {f"{log}/{name}": value for name, value in numbers.items() if math.isfinite(value)}
 
 
 class TensorBoard:

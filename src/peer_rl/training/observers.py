@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +20,8 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
 from peer_rl.plugins import load_object
-from peer_rl.replay.uniform import UniformReplay
-from peer_rl.training.evaluate import evaluate
+from peer_rl.replay.replay import Replay
+from peer_rl.training.evaluate import Evaluation, Quota, evaluate
 from peer_rl.training.inspect import inspect
 from peer_rl.training.metrics import Window
 from peer_rl.training.mirrors import Mirror
@@ -43,6 +45,10 @@ class Progress:
     evaluation: float = math.nan
     cosine: float = math.nan
     drd: float = math.nan
+    note: str = ""
+    """What goes on while no steps are counted."""
+    plan: str = ""
+    """Something to know before the run goes on."""
 
     @property
     def frame(self) -> int:
@@ -93,19 +99,38 @@ class Recorder:
         step = self.progress.step
         return _due(step, self.config.protocol.eval_every, final) and self.evaluated_at != step
 
-    def evaluate(self) -> None:
-        """Play episodes without exploration and write them down."""
+    def evaluate(self, *, final: bool = False) -> None:
+        """Play episodes without exploration and write them down. The ``final`` evaluation has a quota of its own."""
         self.evaluated_at = step = self.progress.step
-        seed, episodes = self.config.seed, self.config.protocol.eval_episodes
-        seeds = [episode_seed(seed, "evaluate", step, index) for index in range(episodes)]
-        rng = Stream(seed, "evaluate-act", step, device=self.agent.device)
+        seed, quota = self.config.seed, self._quota(final=final)
+
+        def show(played: Evaluation) -> None:
+            self.progress.note = f"{'final ' * final}evaluation {quota.share(played)}"
+            self.tell()
+
         try:
-            result = evaluate(self.agent, self.env, self.spec, seeds=seeds, rng=rng)
+            result = evaluate(
+                self.agent,
+                self.env,
+                self.spec,
+                seeds=(episode_seed(seed, "evaluate", step, index) for index in count()),
+                rng=Stream(seed, "evaluate-act", step, device=self.agent.device),
+                enough=quota.met,
+                show=show,
+            )
         except RunError as error:
             raise self.run.stopped(step, str(error)) from error
-        self.progress.evaluation = result.mean
-        row = {"mean": result.mean, "returns": result.returns, "lengths": result.lengths, "seeds": result.seeds}
-        self.write("eval", row)
+        self.progress.note = ""
+        # episodes played for the sake of steps are not in the score: every run's is over the same number
+        self.progress.evaluation = mean = float(np.mean(result.returns[: quota.episodes]))
+        row = {"mean": mean, "returns": result.returns, "lengths": result.lengths, "seeds": result.seeds}
+        self.write("eval", {**row, "final": True} if final else row)
+
+    def _quota(self, *, final: bool) -> Quota:
+        protocol = self.config.protocol
+        if final:
+            return Quota(protocol.final_episodes or protocol.eval_episodes, protocol.final_steps)
+        return Quota(protocol.eval_episodes)
 
     def write(self, log: str, row: dict[str, Any]) -> None:
         """Append a line, with both counters (law 7); mirrors get it too."""
@@ -174,7 +199,7 @@ class Observers(Recorder):
         progress: Progress,
         *,
         agent: Agent,
-        replay: UniformReplay,
+        replay: Replay,
         spec: EnvSpec,
         rng: Stream,
         show: Callable[[Progress], None],
@@ -199,7 +224,7 @@ class Observers(Recorder):
         if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.inspected_at != step:
             self._inspect()
         if self.evaluation_due(final=final):
-            self.evaluate()
+            self.evaluate(final=final)
         self.tell()
 
     def _log_window(self) -> None:

@@ -148,7 +148,7 @@ class OnPolicyTrainer:
     def _observe(self, *, final: bool = False) -> None:
         if self.recorder.evaluation_due(final=final):
             with untouched_generators():
-                self.recorder.evaluate()
+                self.recorder.evaluate(final=final)
         self.recorder.tell()
 
     def save(self) -> None:

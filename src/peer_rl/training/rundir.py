@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import tomllib
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +17,7 @@ from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
+from peer_rl.plugins import version_of
 from peer_rl.replay.ring import Ring
 from peer_rl.training.checkpoint import Checkpoint, Checkpoints
 from peer_rl.training.files import JsonLines, check_length, replace_file
@@ -40,9 +40,15 @@ def command_of(config: AnyRunConfig) -> list[str]:
     words = ["peer-rl", "train", config.agent, "--task", config.task]
     for path, value in mine.items():
         if base.get(path) != value or path == "seed" or (path == "profile" and value != "paper"):
-            items = value if isinstance(value, list) else [value]
-            words += [f"--{option_name(path)}", *(str(item) for item in items)]
+            words += _option(option_name(path), value)
     return words
+
+
+def _option(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):  # a switch takes no value: --critic.layer-norm, --critic.no-layer-norm
+        section, dot, switch = name.rpartition(".")
+        return [f"--{section}{dot}{'' if value else 'no-'}{switch}"]
+    return [f"--{name}", *(str(item) for item in (value if isinstance(value, list) else [value]))]
 
 
 def read_config(path: Path) -> AnyRunConfig:
@@ -137,8 +143,10 @@ class RunDirectory:
             self.checkpoints.clean()
         return checkpoint
 
-    def write_manifest(self, spec: dict[str, Any], *, again: bool = False) -> None:
-        """Versions, machine, command and the environment's shapes: once, when the run begins, or ``again``."""
+    def write_manifest(
+        self, spec: dict[str, Any], *, replay: dict[str, Any] | None = None, again: bool = False
+    ) -> None:
+        """Versions, machine, command, shapes, the replay's size: once, when the run begins, or ``again``."""
         path = self.path / "manifest.json"
         if path.exists() and not again:
             return
@@ -148,12 +156,13 @@ class RunDirectory:
         packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,
-            "packages": {name: metadata.version(name) for name in packages},
+            "packages": {name: version_of(name) for name in packages},
             "environment": task.make,
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),
             "spec": spec,
+            "replay": replay,
         }
         replace_file(path, json.dumps(manifest, indent=1).encode())
 

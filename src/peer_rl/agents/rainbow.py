@@ -1,0 +1,178 @@
+"""Data-efficient Rainbow (van Hasselt et al. 2019): distributional, double, dueling, noisy, n-step, prioritised.
+
+The n-step returns and the priorities are the replay's work; everything else is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from peer_rl.agents import TD, Array, Update
+from peer_rl.agents.checks import check_features, check_pixels, check_regularizer
+from peer_rl.configs.rainbow import RainbowConfig
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.networks.distributional import DistributionalValues, project
+from peer_rl.networks.encoders import as_floats
+from peer_rl.networks.optimizer import Adam
+from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.regularizers import Features, Regularizer
+from peer_rl.replay.batch import Batch
+from peer_rl.training.seeding import Stream
+
+
+class Auxiliary(Protocol):
+    """A further loss on the encoder, with weights of its own: CURL's."""
+
+    def parameters(self) -> list[Tensor]:
+        """What it trains beside the critic."""
+        ...
+
+    def loss(self, critic: DistributionalValues, obs: Tensor, rng: Stream) -> Tensor:
+        """The term that is added to the critic's loss, its weight included."""
+        ...
+
+    def after_update(self) -> None:
+        """Whatever follows a step of the optimizer."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its weights."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of ``state_dict``."""
+        ...
+
+
+class Rainbow:
+    """Learns the distribution of n-step returns; phi is the hidden layers of both streams, or the convolutions."""
+
+    def __init__(
+        self,
+        settings: RainbowConfig,
+        critic: DistributionalValues,
+        *,
+        regularizer: Regularizer,
+        device: torch.device,
+        auxiliary: Auxiliary | None = None,
+    ) -> None:
+        self.settings, self.device, self.regularizer = settings, device, regularizer
+        self.critic, self.auxiliary = critic, auxiliary
+        self.actions = critic.shape[0]
+        self.target = target_of(critic)
+        self.optimizer = Adam(
+            [*critic.parameters(), *(auxiliary.parameters() if auxiliary else ())],
+            settings.learning_rate,
+            epsilon=settings.adam_epsilon,
+            max_gradient_norm=settings.max_gradient_norm,
+        )
+        self.copy_to_target = SoftUpdate(critic, self.target, tau=1.0)
+
+    @torch.no_grad()
+    def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
+        """Greedy under fresh noise; in evaluation without noise, but with a random action now and then."""
+        del first
+        noises = self.critic.draw(rng.torch) if explore else None
+        greedy: Array = self.critic(torch.from_numpy(obs).to(self.device), noises).q.argmax(-1).cpu().numpy()
+        if explore:
+            return greedy
+        randomly = rng.numpy.random(len(obs)) < self.settings.epsilon_eval
+        anything = rng.numpy.integers(self.actions, size=len(obs))
+        greedy[randomly] = anything[randomly]
+        return greedy
+
+    @torch.no_grad()
+    def value(self, obs: Array) -> Tensor:
+        """max_a Q(s, a), without noise."""
+        q: Tensor = self.critic(torch.from_numpy(obs).to(self.device)).q
+        return q.amax(-1)
+
+    def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
+        """Cross entropy of p(s, a) with the projection of R + discount * Z'(s', a*), a* = argmax_a Q(s', a)."""
+        noises, target_noises = self.critic.draw(rng.torch), self.target.draw(rng.torch)
+        rows = torch.arange(len(batch.reward), device=self.device)
+        next_obs = as_floats(batch.next_obs)
+        with torch.no_grad():
+            target = self.target(next_obs, target_noises)
+            next_action = self.critic(next_obs, noises).q.argmax(-1)  # (B,) double Q: the online network chooses
+            next_probabilities = target.logits[rows, next_action].softmax(-1)  # (B, atoms)
+            wanted = project(next_probabilities, self.critic.support, batch.reward, batch.discount)
+        online = self.critic(batch.obs, noises)
+        log_probabilities = online.logits[rows, batch.action].log_softmax(-1)  # (B, atoms)
+        cross_entropy = -(wanted * log_probabilities).sum(-1)  # (B,)
+        loss = cross_entropy if batch.weight is None else batch.weight * cross_entropy
+        again = "phi_next_online" in self.regularizer.needs
+        features = Features(
+            self._phi(online),
+            self._phi(target),
+            phi_next_online=self._phi(self.critic(next_obs, noises)) if again else None,
+            reward=batch.reward,
+            discount=batch.discount,
+            same_action=batch.action == next_action,
+        )
+        q = online.q.detach().gather(-1, batch.action.unsqueeze(-1)).mean()
+        return TD(loss=loss.mean(), features=features, q=q, row_losses=cross_entropy.detach())
+
+    def _phi(self, output: Any) -> Tensor:
+        phi: Tensor = output.conv if self.settings.features == "conv" else output.phi
+        return phi
+
+    def critic_parameters(self) -> list[Tensor]:
+        """Encoder, streams and heads."""
+        return list(self.critic.parameters())
+
+    def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
+        """One step of Adam on the critic; a copy into the target every so many. Priorities are the cross entropy."""
+        td = self.temporal_difference(batch, rng)
+        assert td.row_losses is not None
+        regularizer = self.regularizer(td.features)
+        metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
+        added, priorities = regularizer, td.row_losses
+        if self.auxiliary is not None:
+            auxiliary = self.auxiliary.loss(self.critic, batch.obs, rng)
+            metrics["auxiliary_loss"] = auxiliary.detach()
+            added = added + auxiliary
+        if self.settings.blend_losses:
+            priorities = priorities + added.detach()
+            added = added if batch.weight is None else batch.weight.mean() * added
+        self.optimizer.minimise(td.loss + added)
+        if (index + 1) % self.settings.target_every == 0:
+            self.copy_to_target()
+        if self.auxiliary is not None:
+            self.auxiliary.after_update()
+        return Update(metrics, priorities)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks and optimizer; the noise is drawn anew each time."""
+        return {name: part.state_dict() for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of ``state_dict``."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {"critic": self.critic, "target": self.target, "optimizer": self.optimizer}
+        return parts if self.auxiliary is None else {**parts, "auxiliary": self.auxiliary}
+
+
+def build(
+    settings: RainbowConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
+) -> Rainbow:
+    """A Rainbow for pixels or vectors, and discrete actions."""
+    if len(spec.observation_shape) != 1:
+        check_pixels("rainbow", settings.encoder, spec)
+    check_head(settings, spec, regularizer)
+    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
+    return Rainbow(settings, critic, regularizer=regularizer, device=device)
+
+
+def check_head(settings: RainbowConfig, spec: EnvSpec, regularizer: Regularizer) -> None:
+    """Refuse what a distribution of returns has no place for."""
+    check_features(settings.features, spec, regularizer)
+    reason = "a distribution of returns has no linear last layer; choose another --regularizer"
+    check_regularizer(regularizer, lacking="head_weight", reason=reason)

@@ -1,0 +1,104 @@
+"""The replay that a run's settings ask for, and the memory it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from peer_rl.configs.run import LearningConfig, PrioritisedConfig
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.errors import ConfigError
+from peer_rl.replay.frames import FrameStore, frame_columns
+from peer_rl.replay.memory import available_memory
+from peer_rl.replay.priority import PrioritisedSampler
+from peer_rl.replay.replay import Replay, Sampler, Store
+from peer_rl.replay.ring import Columns, Ring, row_bytes
+from peer_rl.replay.sumtree import SumTree
+from peer_rl.replay.uniform import UniformSampler
+from peer_rl.replay.vectors import VectorStore, vector_columns
+from peer_rl.replay.windows import Windows
+
+_LARGE = 100_000_000
+_INDEX_BYTES = 8
+"""What a store of frames keeps beside each row."""
+
+
+@dataclass(frozen=True)
+class ReplaySize:
+    """What a replay grows to: ``rows`` of ``what``."""
+
+    rows: int
+    what: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} {self.what}, {_amount(self.bytes)}"
+
+    @property
+    def large(self) -> bool:
+        """Whether people want to know before the run fills it."""
+        return self.bytes >= _LARGE
+
+
+def replay_size(learning: LearningConfig, spec: EnvSpec, steps: int | None = None) -> ReplaySize:
+    """The replay's size when it is full, or after ``steps`` agent steps if those do not fill it."""
+    frames = spec.stack > 1
+    rows = learning.buffer_size
+    if steps is not None:
+        rows = min(rows, 2 * steps if frames else steps)  # an episode of one step has two frames
+    each = row_bytes(_columns(spec)) + (_INDEX_BYTES if frames else 0)
+    what = f"{'frames' if frames else 'transitions with observations'} of {'x'.join(map(str, _frame_shape(spec)))}"
+    tree = SumTree.bytes_for(learning.buffer_size) if _prioritised(learning) else 0
+    return ReplaySize(rows, what, rows * each + tree)
+
+
+def make_replay(learning: LearningConfig, spec: EnvSpec, device: torch.device, *, steps: int | None = None) -> Replay:
+    """A replay, if the machine can hold it: frames where observations are stacks, priorities where they have weight."""
+    check_memory(replay_size(learning, spec, steps), available_memory())
+    ring = Ring(learning.buffer_size, _columns(spec))
+    flat = learning.flat_returns
+    windows = Windows(ring, gamma=learning.gamma, n_step=learning.n_step, flat_returns=flat)
+    store: Store = FrameStore(windows, stack=spec.stack) if spec.stack > 1 else VectorStore(windows)
+    return Replay(store, _make_sampler(learning), batch_size=learning.batch_size, device=device)
+
+
+def check_memory(size: ReplaySize, available: int | None) -> None:
+    """Refuse a replay that the machine cannot hold, before hours are spent on filling it."""
+    if available is not None and size.bytes > available:
+        raise ConfigError(
+            f"the replay of {size.rows} {size.what} needs {_amount(size.bytes)}, but this machine has "
+            f"{_amount(available)} available; choose a smaller --buffer-size"
+        )
+
+
+def _columns(spec: EnvSpec) -> Columns:
+    columns = frame_columns if spec.stack > 1 else vector_columns
+    return columns((_frame_shape(spec), spec.observation_dtype), spec.action_column)
+
+
+def _frame_shape(spec: EnvSpec) -> tuple[int, ...]:
+    """Of what a row holds: one frame of a stack, or the whole observation."""
+    shape = spec.observation_shape
+    return (shape[0] // spec.stack, *shape[1:]) if spec.stack > 1 else shape
+
+
+def _make_sampler(learning: LearningConfig) -> Sampler:
+    prioritised = _prioritised(learning)
+    if prioritised is None:
+        return UniformSampler()
+    return PrioritisedSampler(
+        learning.buffer_size,
+        exponent=prioritised.priority_exponent,
+        importance_start=prioritised.importance_start,
+        importance_steps=prioritised.importance_steps,
+    )
+
+
+def _prioritised(learning: LearningConfig) -> PrioritisedConfig | None:
+    """The settings, if they give priorities a weight."""
+    return learning if isinstance(learning, PrioritisedConfig) and learning.priority_exponent > 0 else None
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= _LARGE else f"{size / 1e6:.1f} MB"

@@ -1,0 +1,84 @@
+"""Every agent for frames learns, through the real trainer, a task that needs the frame stack and the target."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from peer_rl.agents.dqn import DQN
+from peer_rl.agents.rainbow import Rainbow
+from peer_rl.configs import configure
+from peer_rl.networks.encoders import ConvEncoder
+from peer_rl.training.api import load, train
+
+SETTINGS = {
+    "steps": 1_600,
+    "learning.start_steps": 500,
+    "learning.batch_size": 32,
+    "learning.n_step": 1,
+    "learning.gamma": 0.95,
+    "settings.learning_rate": 1e-3,
+    "settings.encoder.channels": (8, 16),
+    "settings.encoder.kernels": (5, 3),
+    "settings.encoder.strides": (2, 2),
+    "protocol.eval_every": 0,
+    "protocol.diagnose_every": 0,
+}
+_DQN = {"settings.tau": 0.05, "settings.epsilon_steps": 500, "settings.critic.hidden": (64,)}
+_RAINBOW = {
+    "settings.target_every": 30,
+    "settings.hidden": 64,
+    "settings.atoms": 21,
+    "settings.lowest_return": -2.0,
+    "settings.highest_return": 2.0,
+    "settings.noise": 0.5,
+}
+OWN = {
+    "dqn": _DQN,
+    "drq-dqn": {**_DQN, "settings.shift": 1},
+    "rainbow": _RAINBOW,
+    "curl-rainbow": {**_RAINBOW, "settings.crop_margin": 1, "settings.contrastive": 0.1},
+}
+SOLVED = 0.6  # of 0.8, see pixel_envs.Bait; one that cannot see the direction gets 0
+
+
+def score(agent: str, runs) -> float:
+    config = configure(agent, "pixel_envs:bait", **{**SETTINGS, **OWN[agent]})
+    return load(train(config, runs=runs)).evaluate(episodes=40).mean
+
+
+@pytest.mark.parametrize("agent", OWN)
+def test_learns_to_tell_the_direction_and_to_leave_the_bait(agent, tmp_path):
+    assert score(agent, tmp_path) > SOLVED
+
+
+def one_frame(monkeypatch):
+    """The network sees the newest frame, again and again."""
+    forward = ConvEncoder.forward
+    monkeypatch.setattr(ConvEncoder, "forward", lambda self, obs: forward(self, obs[:, -1:].expand_as(obs)))
+
+
+def batches(monkeypatch, change):
+    """Both agents' TD losses see a changed batch."""
+    for kind in (DQN, Rainbow):
+        found = kind.temporal_difference
+        broken = lambda self, batch, rng, found=found: found(self, change(batch), rng)  # noqa: E731
+        monkeypatch.setattr(kind, "temporal_difference", broken)
+
+
+def myopic(monkeypatch):
+    """The target is the reward alone."""
+    batches(monkeypatch, lambda batch: replace(batch, discount=torch.zeros_like(batch.discount)))
+
+
+def stuck(monkeypatch):
+    """The target's value is that of s where it should be that of s'."""
+    batches(monkeypatch, lambda batch: replace(batch, next_obs=batch.obs))
+
+
+@pytest.mark.parametrize("breaking", [one_frame, myopic, stuck])
+@pytest.mark.parametrize("agent", ["dqn", "rainbow"])
+def test_a_broken_stack_or_target_does_not_learn_it(agent, breaking, tmp_path, monkeypatch):
+    """DrQ's is the first class, CURL's the second."""
+    breaking(monkeypatch)
+    assert score(agent, tmp_path) < SOLVED - 0.3

@@ -106,6 +106,24 @@ def test_the_speed_page_shows_the_profile():
         assert f"| {row['ratio']:.2f} x | {row['bound']:.2f} x |" in page
 
 
+def test_the_speed_page_shows_what_bench_found_from_pixels():
+    """And it is what was asked: four passes, a millisecond a draw, 0.75 GB."""
+    found = json.loads((ROOT / "benchmarks" / "results" / "bench_pixels.json").read_text())
+    page = (ROOT / "docs" / "speed.md").read_text()
+    assert [row["agent"] for row in found["updates"]] == ["curl-rainbow", "drq-dqn"]
+    for row, replay in zip(found["updates"], found["replays"], strict=True):
+        adds, noise = (f"{100 * row[name]['median']:+.1f} % [{_ends(row[name])}]" for name in ("peer_adds", "noise"))
+        update = f"| {row['agent']} | {row['update_ms']:.1f} ms | {row['passes']:.2f} of {row['pass_ms']:.1f} ms"
+        memory = " | ".join(f"{replay[f'gigabytes_{name}']:.3f} GB" for name in ("measured", "formula"))
+        speed = " | ".join(
+            f"{loop['steps_per_second']:.0f}" for loop in found["loops"] if loop["agent"] == row["agent"]
+        )
+        assert f"{update} | {adds} | {noise} | {replay['ms_median']:.2f} ms | {memory} | {speed} |" in page
+        assert row["passes"] <= 4
+        assert replay["ms_median"] < 1
+        assert replay["gigabytes_measured"] <= 0.75
+
+
 def _ends(interval: dict[str, float]) -> str:
     return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"
 

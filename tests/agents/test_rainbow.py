@@ -227,6 +227,12 @@ def test_what_cannot_be_is_refused_in_one_sentence(kind):
         agent_with(kind, spec=EnvSpec((3, 4), "float32", actions=2))
 
 
+@pytest.mark.parametrize(("size", "margin"), [((2, 21, 21), 21), ((2, 21, 24), 2)])
+def test_frames_that_cannot_be_cropped_are_refused(size, margin):
+    with pytest.raises(ConfigError, match="crops square frames by crop_margin"):
+        agent_with("curl-rainbow", spec=EnvSpec(size, "uint8", stack=2, actions=4), crop_margin=margin)
+
+
 def test_vectors_have_no_convolutions():
     vectors = EnvSpec((5,), "float32", actions=3)
     agent = agent_with(spec=vectors)

@@ -58,6 +58,8 @@ def complaint(*arguments: object, **keywords) -> str:
             "but gym/CartPole-v1 has discrete ones; agents that fit: dqn, rainbow, ppo, trpo",
         ),
         (["train", "td3", "--task", "pybullet/hoper"], "did you mean"),
+        (["train", "rainbow", "--task", "atari/pong", "--regularizer", "dr3"], "give --beta beside --regularizer dr3"),
+        (["train", "curl-rainbow", "--task", "atari/roadrunner"], "did you mean 'atari/road-runner'?"),
         (
             ["train", "redq", "--task", "mujoco/hopper", "--target-heads", "11"],
             "target_heads must be from 1 to heads, 10",

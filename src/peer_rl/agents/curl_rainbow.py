@@ -14,6 +14,7 @@ from peer_rl.agents.rainbow import Rainbow, check_head
 from peer_rl.augment import random_crop_and_pad
 from peer_rl.configs.rainbow import CURLRainbowConfig
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.errors import ConfigError
 from peer_rl.networks.distributional import DistributionalValues
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.target import SoftUpdate, target_of
@@ -91,6 +92,11 @@ def build(
     """A Rainbow whose encoder also learns to tell states apart."""
     check_pixels("curl-rainbow", settings.encoder, spec)
     check_head(settings, spec, regularizer)
+    height, width = spec.observation_shape[1:]
+    if height != width or settings.crop_margin >= height:
+        raise ConfigError(
+            f"curl-rainbow crops square frames by crop_margin, {settings.crop_margin}, but frames are {height}x{width}"
+        )
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     assert critic.encoder is not None

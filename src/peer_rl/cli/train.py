@@ -14,7 +14,7 @@ from tyro.conf import arg
 from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.configs.checks import check_not_negative, check_positive
-from peer_rl.configs.resolve import canonical, defaults
+from peer_rl.configs.resolve import canonical, check_weight, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
@@ -102,6 +102,7 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     prog = f"peer-rl train {agent}"
     kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
+    check_weight(options.run, given=any(word.partition("=")[0] == "--beta" for word in rest))
     run = canonical(_with_frames(options.run, options.frames))
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
     before = as_dict(base)

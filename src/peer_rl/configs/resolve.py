@@ -120,7 +120,9 @@ def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper"
     """
     config, origins = defaults(agent, task, preset=preset, profile=profile)
     layer = {_full_path(config, name): Value(value, "given") for name, value in given.items()}
-    return canonical(apply(config, layer, origins))
+    wanted = apply(config, layer, origins)
+    check_weight(wanted, given="beta" in given)
+    return canonical(wanted)
 
 
 def _full_path(config: AnyRunConfig, name: str) -> str:
@@ -173,6 +175,14 @@ def check_beta(config: AnyRunConfig) -> None:
         return
     option = "--beta" if config.beta else "--regularizer"
     raise ConfigError(f"{config.agent} has no TD target, so PEER does not apply; leave out {option}")
+
+
+def check_weight(config: AnyRunConfig, *, given: bool) -> None:
+    """Refuse a regularizer by name whose beta, not given, is a baseline's 0: it would be left out without a word."""
+    if find_agent(config.agent).td_target and config.regularizer not in ("peer", "none") and not (config.beta or given):
+        raise ConfigError(
+            f"{config.agent} is a baseline, whose beta is 0; give --beta beside --regularizer {config.regularizer}"
+        )
 
 
 def variant(config: AnyRunConfig) -> str:

@@ -14,6 +14,7 @@ from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_features, check_pixels, check_regularizer
 from peer_rl.configs.rainbow import RainbowConfig
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.networks.critics import CriticOutput
 from peer_rl.networks.distributional import DistributionalValues, project
 from peer_rl.networks.encoders import as_floats
 from peer_rl.networks.optimizer import Adam
@@ -93,32 +94,27 @@ class Rainbow:
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
         """Cross entropy of p(s, a) with the projection of R + discount * Z'(s', a*), a* = argmax_a Q(s', a)."""
         noises, target_noises = self.critic.draw(rng.torch), self.target.draw(rng.torch)
-        rows = torch.arange(len(batch.reward), device=self.device)
         next_obs = as_floats(batch.next_obs)
         with torch.no_grad():
-            target = self.target(next_obs, target_noises)
+            target: CriticOutput = self.target(next_obs, target_noises)
             next_action = self.critic(next_obs, noises).q.argmax(-1)  # (B,) double Q: the online network chooses
-            next_probabilities = target.logits[rows, next_action].softmax(-1)  # (B, atoms)
+            next_probabilities = target.logits_of(next_action).softmax(-1)  # (B, atoms)
             wanted = project(next_probabilities, self.critic.support, batch.reward, batch.discount)
-        online = self.critic(batch.obs, noises)
-        log_probabilities = online.logits[rows, batch.action].log_softmax(-1)  # (B, atoms)
+        online: CriticOutput = self.critic(batch.obs, noises)
+        log_probabilities = online.logits_of(batch.action).log_softmax(-1)  # (B, atoms)
         cross_entropy = -(wanted * log_probabilities).sum(-1)  # (B,)
         loss = cross_entropy if batch.weight is None else batch.weight * cross_entropy
-        again = "phi_next_online" in self.regularizer.needs
+        kind, again = self.settings.features, "phi_next_online" in self.regularizer.needs
         features = Features(
-            self._phi(online),
-            self._phi(target),
-            phi_next_online=self._phi(self.critic(next_obs, noises)) if again else None,
+            online.read_by_peer(kind),
+            target.read_by_peer(kind),
+            phi_next_online=self.critic(next_obs, noises).read_by_peer(kind) if again else None,
             reward=batch.reward,
             discount=batch.discount,
             same_action=batch.action == next_action,
         )
         q = online.q.detach().gather(-1, batch.action.unsqueeze(-1)).mean()
         return TD(loss=loss.mean(), features=features, q=q, row_losses=cross_entropy.detach())
-
-    def _phi(self, output: Any) -> Tensor:
-        phi: Tensor = output.conv if self.settings.features == "conv" else output.phi
-        return phi
 
     def critic_parameters(self) -> list[Tensor]:
         """Encoder, streams and heads."""

@@ -31,6 +31,11 @@ class CriticOutput(NamedTuple):
         """phi, or with "conv" the flattened convolutions, as in the PEER authors' Atari code."""
         return self.conv if features == "conv" and self.conv is not None else self.phi
 
+    def logits_of(self, action: Tensor) -> Tensor:
+        """The distributional head's outputs for each row's action, (B, atoms)."""
+        assert self.logits is not None
+        return self.logits[torch.arange(len(action), device=action.device), action]
+
 
 class ActionValues(nn.Module):
     """Q(s, .): one output per action, so phi depends on the state alone.

@@ -3,15 +3,20 @@
 import json
 
 import pytest
+import torch
 from running import peer_rl
 
+from peer_rl.bench.pixels import ATARI, NETWORKS, measure_pixels
+from peer_rl.bench.replays import CASES, measure_replay
 from peer_rl.bench.updates import td3_products
+from peer_rl.configs import configure
+from peer_rl.training.loop import build_agent
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
-    arguments = ["--agents", "td3", "curl-rainbow", "--rounds", "2", "--turn-steps", "4", "--update-rounds", "6"]
+    arguments = ["--agents", "td3", "--rounds", "2", "--turn-steps", "4", "--update-rounds", "6"]
     return peer_rl("bench", *arguments, "--out", "found.json", cwd=folder), folder
 
 
@@ -23,24 +28,37 @@ def test_it_measures_every_library_that_is_there(bench):
     assert {("peer-rl", 1), ("stable-baselines3", 1)} <= rows
     assert all(row["steps_per_second"] > 1 for row in found["loops"])
     assert all(row["ours_is_quicker_by"] == 1 for row in found["loops"] if row["library"] == "peer-rl")
-    assert ("peer-rl", 1) in {
-        (row["library"], row["cores"]) for row in found["loops"] if row["agent"] == "curl-rainbow"
-    }
-    update, of_pixels = found["updates"]
+    (update,) = found["updates"]
     assert 0.2 < update["products_share"] < 1
-    assert 1 < of_pixels["passes"] < 10
-    for row in found["updates"]:
-        assert row["peer_adds"]["low"] <= row["peer_adds"]["median"] <= row["peer_adds"]["high"]
-    for row in found["replays"]:
-        assert row["gigabytes_measured"] == pytest.approx(row["gigabytes_formula"], rel=0.1)
-    assert found["replays"][1]["gigabytes_measured"] < 0.75
+    assert update["peer_adds"]["low"] <= update["peer_adds"]["median"] <= update["peer_adds"]["high"]
     for words in ("whole loop", "PEER adds", "matrix products", "found.json"):
         assert words in done.stdout
 
 
+@pytest.mark.parametrize("agent", NETWORKS)
+def test_an_update_from_pixels_is_counted_in_passes(agent):
+    row = measure_pixels(agent, rounds=2)
+    assert 1 < row["passes"] < 10
+    assert row["pass_ms"] < row["update_ms"]
+    assert row["peer_adds"]["low"] <= row["peer_adds"]["median"] <= row["peer_adds"]["high"]
+
+
+@pytest.mark.parametrize("agent", CASES)
+def test_a_replay_takes_the_memory_of_the_formula_and_no_more_than_was_asked(agent):
+    row = measure_replay(agent, draws=20)
+    assert row["gigabytes_measured"] == pytest.approx(row["gigabytes_formula"], rel=0.05)
+    assert row["gigabytes_measured"] < 0.75
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_bare_networks_have_the_weights_of_ours_without_noise(name):
+    agent = build_agent(configure(name, "atari/road-runner"), ATARI, torch.device("cpu"))
+    mine = [weight.numel() for key, weight in agent.critic.named_parameters() if "sigma" not in key]
+    assert sum(mine) == sum(weight.numel() for weight in NETWORKS[name]().parameters())
+
+
 def test_the_products_are_those_of_two_td3_updates():
     """Counted by torch: 2 (actor' + critics' + critics + their weights' gradients), then the actor's update."""
-    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     from peer_rl.bench.updates import half_cheetah_agent, random_batch

@@ -26,7 +26,6 @@ from peer_rl.replay.replay import Replay
 from peer_rl.training.memory import keep_freed_memory
 
 _CPU = torch.device("cpu")
-CHEETAH = EnvSpec((17,), "float32", action_shape=(6,), action_low=(-1.0,) * 6, action_high=(1.0,) * 6)
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,11 @@ class Case:
     """Steps of an episode."""
 
 
-_VECTORS = Case(CHEETAH, LearningConfig(batch_size=256, buffer_size=1_000_000), 1_000)
 CASES = {
-    "td3": _VECTORS,
-    "sac": _VECTORS,
     "curl-rainbow": Case(ATARI, PrioritisedConfig(n_step=20, batch_size=32, buffer_size=100_000), 900),
     "drq-dqn": Case(ATARI, LearningConfig(n_step=10, batch_size=32, buffer_size=100_000), 900),
 }
-"""By agent."""
+"""By agent: those whose replay is large."""
 
 
 class Player:
@@ -61,7 +57,7 @@ class Player:
         self.observations = rng.integers(1, 256, (64, *shape), dtype=np.uint8).astype(case.spec.observation_dtype)
         self.first = self.observations[0].copy()
         self.first[: shape[0] - shape[0] // case.spec.stack] = 0  # blanks, as an environment pads its first stack
-        self.action = 0 if case.spec.actions else np.zeros(6, np.float32)
+        self.action = 0
 
     def step(self) -> None:
         """Add one."""

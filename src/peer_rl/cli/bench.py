@@ -58,7 +58,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     """Everything, with a spinner that says what is being measured."""
     from peer_rl.bench.loops import race, side_by_side, usable_cores
     from peer_rl.bench.pixels import NETWORKS, measure_pixels
-    from peer_rl.bench.replays import measure_replay
+    from peer_rl.bench.replays import CASES, measure_replay
     from peer_rl.bench.updates import measure
 
     cores = usable_cores()
@@ -69,8 +69,9 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
             status.update(f"{agent}: one update")
             measure_update = measure_pixels if agent in NETWORKS else measure
             updates.append(measure_update(agent, rounds=options.update_rounds))
-            status.update(f"{agent}: filling a replay")
-            replays.append(measure_replay(agent, options.update_rounds))
+            if agent in CASES:
+                status.update(f"{agent}: filling a replay")
+                replays.append(measure_replay(agent, options.update_rounds))
             for count in (1, 2):
                 if len(cores) >= count:
                     loops += race(agent, cores[:count], tell=status.update, **turns)

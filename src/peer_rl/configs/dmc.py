@@ -15,13 +15,13 @@ EVALUATION_EVERY = 10_000
 """Environment steps between evaluations (CURL's and DrQ's code)."""
 
 _PYTORCH_SAC = "pytorch_sac, the State SAC that CURL and DrQ compare with"
-_NO_REPEAT = "the DrQ authors: State SAC repeats no action, so these are environment steps"
+_NO_REPEAT = "State SAC repeats no action (the DrQ authors)"
 _PROTOCOL = "PEER appendix, DMControl table with CURL"
 _OURS = "ours"
 
 STATE_SAC: Layer = {
     "action_repeat": Value(1, _NO_REPEAT),
-    "steps": Value(ENVIRONMENT_STEPS, "PEER, DMControl500k; " + _NO_REPEAT),
+    "steps": Value(ENVIRONMENT_STEPS, "PEER, DMControl500k: 500,000 environment steps"),
     "learning.gamma": Value(0.99, _PYTORCH_SAC),
     "learning.batch_size": Value(1_024, _PYTORCH_SAC),
     "learning.buffer_size": Value(ENVIRONMENT_STEPS, _PYTORCH_SAC + ": all of the steps"),

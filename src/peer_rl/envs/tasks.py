@@ -174,9 +174,9 @@ _MUJOCO = (
 _DMC = (
     _dmc("ball_in_cup", "catch", 8, 2, "A cup catches the ball on its string"),
     _dmc("cartpole", "balance", 5, 1, "A cart keeps a pole upright"),
-    _dmc("cartpole", "balance_sparse", 5, 1, "The same, and only upright pays"),
+    _dmc("cartpole", "balance_sparse", 5, 1, "A cart keeps a pole upright, paid only when it is"),
     _dmc("cartpole", "swingup", 5, 1, "A cart swings a pole up", repeat=8),
-    _dmc("cartpole", "swingup_sparse", 5, 1, "The same, and only upright pays"),
+    _dmc("cartpole", "swingup_sparse", 5, 1, "A cart swings a pole up, paid only when it is"),
     _dmc("cheetah", "run", 17, 6, "A cheetah in a plane runs"),
     _dmc("finger", "spin", 9, 2, "A finger keeps a body spinning", repeat=2),
     _dmc("finger", "turn_easy", 12, 2, "A finger turns a body to a large target"),

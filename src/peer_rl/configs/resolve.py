@@ -142,14 +142,15 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
         layers.append(_named_preset(agent, preset))
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
-    layers += [_of_agent(config, PROFILES.get((suite, profile), {})), AGENT_PROFILES.get((agent, profile), {})]
     for layer in layers:
         config = apply(config, layer, origins)
+    config = apply(config, _of_agent(config, PROFILES.get((suite, profile), {})), origins)
+    config = apply(config, AGENT_PROFILES.get((agent, profile), {}), origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
 
 
 def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
-    """A profile is for every agent of a suite: what it says of a section that this agent does not have is left out."""
+    """A profile is for every agent of a suite: what it says of a setting that this agent does not have is left out."""
     known = as_dict(config)
     return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 

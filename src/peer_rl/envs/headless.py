@@ -47,6 +47,11 @@ def check_backend() -> str:
     return given
 
 
+def found_backends() -> list[str]:
+    """The backends whose libraries this machine has."""
+    return [backend for backend in _LIBRARIES if _found(backend)]
+
+
 def try_drawing() -> str:
     """Draw a picture in a process of its own; what went wrong, or an empty string."""
     try:

@@ -33,6 +33,8 @@ def test_it_measures_every_library_that_is_there(bench):
         assert row["peer_adds"]["low"] <= row["peer_adds"]["median"] <= row["peer_adds"]["high"]
     for row in found["replays"]:
         assert row["gigabytes_measured"] == pytest.approx(row["gigabytes_formula"], rel=0.1)
+    drawn = {(row["task"], row["size"], row["quality"]) for row in found["rendering"]}
+    assert len(drawn) == (8 if found["rendering"] else 0)
     assert found["replays"][1]["gigabytes_measured"] < 0.75
     for words in ("whole loop", "PEER adds", "matrix products", "found.json"):
         assert words in done.stdout

@@ -51,8 +51,8 @@ def _measure(backend: str, pictures: int) -> list[Row]:
 
 
 def _pictures_per_second(task: str, picture: Picture, pictures: int) -> float:
-    # endless enough: no reset is timed
-    env = make_env(find_task(task), picture=picture, max_episode_steps=pictures + 10)
+    limit = pictures + 10  # no reset is timed
+    env = make_env(find_task(task), picture=picture, max_episode_steps=limit)
     env.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1, 1, (pictures + 5, *(env.action_space.shape or ())))
     for action in actions[:5]:

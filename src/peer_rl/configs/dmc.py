@@ -12,9 +12,9 @@ from peer_rl.configs.layers import Layer, Value
 ENVIRONMENT_STEPS = 500_000
 """The larger of the paper's two budgets; a run's evaluation at 100,000 is the smaller one's score."""
 EVALUATION_EVERY = 10_000
-"""Environment steps between evaluations (CURL's and DrQ's code)."""
+"""Environment steps between evaluations (pytorch_sac and DrQ-v2; CURL's and DrQ's code count agent steps)."""
 
-_PYTORCH_SAC = "pytorch_sac, the State SAC that CURL and DrQ compare with"
+_PYTORCH_SAC = "pytorch_sac"
 _NO_REPEAT = "State SAC repeats no action (the DrQ authors)"
 _PROTOCOL = "PEER appendix, DMControl table with CURL"
 _OURS = "ours"
@@ -26,7 +26,7 @@ STATE_SAC: Layer = {
     "learning.batch_size": Value(1_024, _PYTORCH_SAC),
     "learning.buffer_size": Value(ENVIRONMENT_STEPS, _PYTORCH_SAC + ": all of the steps"),
     "learning.start_steps": Value(5_000, _PYTORCH_SAC),
-    "protocol.eval_every": Value(EVALUATION_EVERY, "CURL's and DrQ's code: every 10,000 environment steps"),
+    "protocol.eval_every": Value(EVALUATION_EVERY, _PYTORCH_SAC),
     "protocol.eval_episodes": Value(10, _PROTOCOL),
     "protocol.diagnose_every": Value(2_500, _OURS + ": figure 1 does not say how often"),
     "settings.actor_learning_rate": Value(1e-4, _PYTORCH_SAC),
@@ -46,7 +46,7 @@ STATE_SAC: Layer = {
     "settings.critic.weight_init": Value("orthogonal", _PYTORCH_SAC),
     "settings.critic.bias_init": Value("zero", _PYTORCH_SAC),
 }
-"""SAC from state, the paper's yardstick."""
+"""SAC from state, the paper's yardstick. It quotes the scores from CURL's paper; the settings are pytorch_sac's."""
 
 SMALL: Layer = {
     "steps": Value(100_000, _OURS),

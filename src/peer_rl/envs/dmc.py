@@ -14,7 +14,7 @@ from peer_rl.envs.headless import draw_quickly
 from peer_rl.envs.tasks import Picture, Task
 
 CAMERA = 0
-"""The camera that CURL, DrQ and the PEER authors film the paper's tasks with."""
+"""The camera that CURL's and DrQ's code film the paper's tasks with (dmc2gym's default)."""
 FILM = 480
 """Side of the pictures for people."""
 

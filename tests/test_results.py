@@ -124,6 +124,16 @@ def test_the_speed_page_shows_what_bench_found_from_pixels():
         assert replay["gigabytes_measured"] <= 0.75
 
 
+def test_the_speed_page_shows_how_quickly_dmcontrol_is_drawn():
+    found = json.loads((ROOT / "benchmarks" / "results" / "render_speed.json").read_text())["rendering"]
+    page = (ROOT / "docs" / "speed.md").read_text()
+    for row in found:
+        cells = " | ".join(str(row[name]) for name in ("task", "renderer", "size", "quality"))
+        assert f"| {cells} | {row['pictures_per_second']:.0f} |" in page
+    speeds = [row["pictures_per_second"] for row in found]
+    assert all(draft > 10 * full for full, draft in zip(speeds[::2], speeds[1::2], strict=True))
+
+
 def _ends(interval: dict[str, float]) -> str:
     return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"
 

@@ -31,6 +31,8 @@ def test_it_measures_every_library_that_is_there(bench):
     (update,) = found["updates"]
     assert 0.2 < update["products_share"] < 1
     assert update["peer_adds"]["low"] <= update["peer_adds"]["median"] <= update["peer_adds"]["high"]
+    drawn = {(row["task"], row["size"], row["quality"]) for row in found["rendering"]}
+    assert len(drawn) == (8 if found["rendering"] else 0)
     for words in ("whole loop", "PEER adds", "matrix products", "found.json"):
         assert words in done.stdout
 

@@ -102,6 +102,7 @@ def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tm
     for words in (
         "PyBullet's tasks: pybullet 3",
         "MuJoCo's tasks: mujoco 3",
+        "DMControl's tasks: dm-control 1",
         "Atari's games: ale-py 0",
         "peer-rl watch: imageio-ffmpeg",
         "MuJoCo can",

@@ -1,4 +1,4 @@
-"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, what an update cannot avoid, the replay."""
+"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, an update's bounds, replay, rendering."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peer_rl.cli.options import parse
 from peer_rl.configs.checks import check_positive
 from peer_rl.errors import ConfigError, PeerError
 
-_PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sbx-rl", "jax")
+_PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     """Everything, with a spinner that says what is being measured."""
     from peer_rl.bench.loops import race, side_by_side, usable_cores
     from peer_rl.bench.pixels import NETWORKS, measure_pixels
+    from peer_rl.bench.renderers import measure_renderers
     from peer_rl.bench.replays import CASES, measure_replay
     from peer_rl.bench.updates import measure
 
@@ -77,6 +78,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
                     loops += race(agent, cores[:count], tell=status.update, **turns)
             if len(cores) >= 2:
                 pairs.append(side_by_side(agent, cores, tell=status.update, **turns))
+        rendering = measure_renderers(options.turn_steps, tell=status.update)
     return {
         "machine": _machine(len(cores)),
         "options": {**turns, "update_rounds": options.update_rounds},
@@ -84,6 +86,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
         "updates": updates,
         "side_by_side": pairs,
         "replays": replays,
+        "rendering": rendering,
     }
 
 
@@ -118,6 +121,12 @@ def show(found: dict[str, Any]) -> None:
     for row in found["replays"]:
         memory = (f"{row[f'gigabytes_{name}']:.3f} GB" for name in ("measured", "formula"))
         table.add_row(row["agent"], row["what"], *memory, f"{row['ms_median']:.2f} ms")
+    console.print(table)
+    title = "DMControl from pixels, one core, nothing learned"
+    table = Table("task", "renderer", "size", "quality", "agent steps/s", title=title)
+    for row in found["rendering"]:
+        cells = (row["task"], row["renderer"], str(row["size"]), row["quality"])
+        table.add_row(*cells, f"{row['pictures_per_second']:.0f}")
     console.print(table)
     for row in found["side_by_side"]:
         one, two = row["one_run_steps_per_second"], row["two_runs_steps_per_second"]

@@ -19,6 +19,7 @@ _EXTRAS = {
     "report": ("figures and tables", ("plotly", "matplotlib", "rliable")),
     "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
     "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
+    "dmc": ("DMControl's tasks", ("dm-control", "mujoco")),
     "atari": ("Atari's games", ("ale-py", "cv2")),
     "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
     "tensorboard": ("TensorBoard", ("tensorboard",)),

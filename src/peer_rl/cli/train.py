@@ -14,9 +14,9 @@ from tyro.conf import arg
 from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.configs.checks import check_not_negative, check_positive
+from peer_rl.configs.environment import task_of
 from peer_rl.configs.resolve import canonical, check_weight, defaults
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
 from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
@@ -147,7 +147,7 @@ def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
     if frames is None:
         return run
     check_positive("frames", frames)
-    repeat = find_task(run.task).action_repeat
+    repeat = task_of(run).action_repeat
     if frames % repeat:
         raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
     return replace(run, steps=frames // repeat)

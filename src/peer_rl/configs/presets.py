@@ -5,7 +5,7 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from peer_rl.configs import atari
+from peer_rl.configs import atari, dmc
 from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
@@ -138,6 +138,7 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("sac", "mujoco"): _SAC_MUJOCO,
     ("sac", "gym"): _elsewhere(_SAC_MUJOCO),
     ("sac", "custom"): _elsewhere(_SAC_MUJOCO),
+    ("sac", "dmc"): dmc.STATE_SAC,
     ("redq", "pybullet"): _REDQ_LAYER,
     ("redq", "mujoco"): _REDQ_LAYER,
     ("redq", "gym"): _elsewhere(_REDQ_LAYER),
@@ -202,6 +203,8 @@ PROFILES: dict[tuple[str, str], Layer] = {
         "protocol.eval_episodes": Value(3, _OURS),
         "protocol.diagnose_every": Value(500, _OURS),
     },
+    ("dmc", "small"): dmc.SMALL,
+    ("dmc", "smoke"): dmc.SMOKE,
     ("atari", "small"): atari.SMALL,
     ("atari", "smoke"): atari.SMOKE,
     ("gym", "small"): {"steps": Value(20_000, _OURS)},

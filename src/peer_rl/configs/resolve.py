@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from peer_rl.configs.agents import find_agent
+from peer_rl.configs.environment import check_environment, table_layer
 from peer_rl.configs.layers import Layer, Value
 from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS
 from peer_rl.configs.run import AnyRunConfig, RunConfig
@@ -133,23 +134,25 @@ def _full_path(config: AnyRunConfig, name: str) -> str:
 
 def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper") -> tuple[AnyRunConfig, Origins]:
     """The settings before the user says anything."""
-    config, suite = _blank(agent, task), find_task(task).suite
+    config, row = _blank(agent, task), find_task(task)
+    suite = row.suite
     if (agent, suite) not in SUITES:
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; see: peer-rl list")
     origins: Origins = {"beta": "PEER appendix" if config.beta else "a baseline of the paper"}
-    layers = [SUITES[agent, suite], TASKS.get((agent, task), {})]
+    layers = [table_layer(agent, row), SUITES[agent, suite], TASKS.get((agent, task), {})]
     if preset:
         layers.append(_named_preset(agent, preset))
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
-    layers += [_of_agent(config, PROFILES.get((suite, profile), {})), AGENT_PROFILES.get((agent, profile), {})]
     for layer in layers:
         config = apply(config, layer, origins)
+    config = apply(config, _of_agent(config, PROFILES.get((suite, profile), {})), origins)
+    config = apply(config, AGENT_PROFILES.get((agent, profile), {}), origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
 
 
 def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
-    """A profile is for every agent of a suite: what it says of a section that this agent does not have is left out."""
+    """A profile is for every agent of a suite: what it says of a setting that this agent does not have is left out."""
     known = as_dict(config)
     return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 
@@ -164,6 +167,7 @@ def _named_preset(agent: str, preset: str) -> Layer:
 def canonical(config: AnyRunConfig) -> AnyRunConfig:
     """One spelling for the plain backbone: ``--regularizer none`` and ``--beta 0`` are the same run."""
     check_beta(config)
+    check_environment(config)
     if config.regularizer == "none" or config.beta == 0:
         return dataclasses.replace(config, regularizer="peer", beta=0.0)
     return config

@@ -116,6 +116,14 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     """Episodes to train for, instead of steps."""
     max_episode_steps: int | None = None
     """Agent steps after which an episode is cut off; without it, the environment's own limit or 10,000."""
+    action_repeat: int | None = None
+    """Environment frames in one agent step, where the task leaves a choice."""
+    image_size: int | None = None
+    """Side of the frames that the task draws for an agent which sees pixels."""
+    frame_stack: int | None = None
+    """Frames in one observation, where the task shows pictures."""
+    render_quality: Literal["full", "draft"] | None = None
+    """draft draws such frames without shadows, mirrors and multisampling: several times as quick without a GPU."""
     profile: Profile = "paper"
     """paper: the full settings; small: hours on a CPU; smoke: a minute."""
     preset: str = ""
@@ -133,7 +141,7 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
         check_not_negative("seed", self.seed)
         check_not_negative("beta", self.beta)
         check_positive("threads", self.threads)
-        for name in ("steps", "episodes", "max_episode_steps"):
+        for name in ("steps", "episodes", "max_episode_steps", "action_repeat", "image_size", "frame_stack"):
             value = getattr(self, name)
             if value is not None:
                 check_positive(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import sys
 import warnings
@@ -18,6 +19,7 @@ from peer_rl.errors import ConfigError
 MODULES = {
     "pybullet": ("pybullet", "pybullet_envs_gymnasium"),
     "mujoco": ("mujoco", "imageio"),
+    "dmc": ("dm_control", "mujoco"),
     "atari": ("ale_py", "cv2"),
 }
 """What each of our extras must bring; Gymnasium's MuJoCo environments import imageio before anything is drawn, and its
@@ -26,7 +28,7 @@ _PACKAGES = {"pybullet_envs_gymnasium": "pybullet", "gymnasium.envs.mujoco": "mu
 
 
 def engine_of(task: Task) -> str:
-    """pybullet, mujoco, atari or an empty string, also for gym/ANY-ID. Imports none of them."""
+    """pybullet, mujoco, dmc, atari or an empty string, also for gym/ANY-ID. Imports none of them."""
     if task.extra or task.suite == "custom":
         return task.extra
     module, colon, _ = task.make.partition(":")
@@ -49,7 +51,12 @@ def quiet(engine: str) -> Iterator[None]:
     """No chatter while an environment is made: PyBullet's build date, ALE's banner, everybody's deprecations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
-        silence = {"pybullet": _silent_descriptors, "mujoco": _no_mujoco_warnings, "atari": _no_ale_banner}
+        silence = {
+            "pybullet": _silent_descriptors,
+            "mujoco": _no_mujoco_warnings,
+            "dmc": _no_absl_warnings,
+            "atari": _no_ale_banner,
+        }
         with silence.get(engine, contextlib.nullcontext)():
             yield
 
@@ -86,6 +93,18 @@ def _no_mujoco_warnings() -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(before)
+
+
+@contextlib.contextmanager
+def _no_absl_warnings() -> Iterator[None]:
+    """dm_control hands the same warnings to Abseil's logger."""
+    logger = logging.getLogger("absl")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""MuJoCo's pictures on a machine without a screen. Training draws nothing and comes nowhere near this."""
+"""MuJoCo's pictures on a machine without a screen. Training from state draws nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import sys
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
-
-import gymnasium as gym
 
 from peer_rl.errors import ConfigError
 
@@ -49,6 +47,11 @@ def check_backend() -> str:
     return given
 
 
+def found_backends() -> list[str]:
+    """The backends whose libraries this machine has."""
+    return [backend for backend in _LIBRARIES if _found(backend)]
+
+
 def try_drawing() -> str:
     """Draw a picture in a process of its own; what went wrong, or an empty string."""
     try:
@@ -67,12 +70,11 @@ def _has_graphics_card() -> bool:
     return bool([*Path("/dev").glob("dri/renderD*"), *Path("/dev").glob("nvidia[0-9]*")])
 
 
-def draw_quickly(env: gym.Env[Any, Any]) -> None:
+def draw_quickly(model: Any) -> None:
     """No shadows, mirrors or multisampling: many times the pictures a second on a processor.
 
-    Comes before the first picture; the physics does not know.
+    ``model`` is MuJoCo's. Comes before the first picture; the physics does not know.
     """
-    model = env.unwrapped.model  # type: ignore[attr-defined]
     model.vis.quality.offsamples = 0
     model.light_castshadow[:] = 0
     model.mat_reflectance[:] = 0

@@ -11,11 +11,13 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
+from peer_rl.configs.environment import check_environment, picture_of, task_of
+from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
 from peer_rl.envs.pixels import StackedFrames, is_picture
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import Task
+from peer_rl.envs.tasks import Picture, Task
 from peer_rl.errors import ConfigError
 from peer_rl.plugins import load_object
 
@@ -24,11 +26,33 @@ TIME_LIMIT = 10_000
 """Agent steps of an episode where neither the environment nor the user sets a limit."""
 
 
-def make_env(task: Task, *, max_episode_steps: int | None = None, render_mode: str | None = None) -> Env:
-    """The task's environment. Seed it with ``reset(seed=...)`` at every episode."""
-    env = _factory(task, render_mode) if task.suite == "custom" else _registered(task, max_episode_steps, render_mode)
-    limited = env.spec is not None and env.spec.max_episode_steps is not None
-    if max_episode_steps is not None and task.suite == "custom":
+def env_of(config: AnyRunConfig, *, render_mode: str | None = None) -> Env:
+    """A run's environment, with ``render_mode`` for a film of it. Everybody who plays in it makes it here."""
+    check_environment(config)
+    picture, limit = picture_of(config), config.max_episode_steps
+    env = make_env(task_of(config), picture=picture, max_episode_steps=limit, render_mode=render_mode)
+    if config.frame_stack is not None and not isinstance(env, StackedFrames):
+        env.close()
+        raise ConfigError(f"task {config.task} shows no pictures that could be stacked; leave out --frame-stack")
+    return env
+
+
+def make_env(
+    task: Task,
+    *,
+    picture: Picture | None = None,
+    max_episode_steps: int | None = None,
+    render_mode: str | None = None,
+) -> Env:
+    """The task's environment, from pixels where it draws a ``picture``. Seed it with ``reset(seed=...)`` every time."""
+    if task.suite == "custom":
+        env = _factory(task, render_mode)
+    elif task.suite == "dmc":
+        env = _control(task, picture, render_mode, endless=max_episode_steps is not None)
+    else:
+        env = _registered(task, max_episode_steps, render_mode)
+    limited = task.suite == "dmc" or (env.spec is not None and env.spec.max_episode_steps is not None)
+    if max_episode_steps is not None and task.suite in ("custom", "dmc"):
         env = gym.wrappers.TimeLimit(env, max_episode_steps)
     elif max_episode_steps is None and not limited:
         env = gym.wrappers.TimeLimit(env, TIME_LIMIT)
@@ -51,10 +75,25 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
             )
             settle(env, engine)
             if engine == "mujoco" and render_mode:
-                draw_quickly(env)
+                draw_quickly(env.unwrapped.model)  # type: ignore[attr-defined]
             return env
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+
+
+def _control(task: Task, picture: Picture | None, render_mode: str | None, *, endless: bool) -> Env:
+    check_installed(task, "dmc")
+    check_backend()
+    # from state nothing is drawn, but who draws is fixed when dm_control is imported, and a film may come later
+    with contextlib.nullcontext() if picture or render_mode else contextlib.suppress(ConfigError):
+        choose_backend()
+    try:
+        with quiet("dmc"):
+            from peer_rl.envs.dmc import Control
+
+            return Control(task, picture=picture, endless=endless, render_mode=render_mode)
     except Exception as error:
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
 

@@ -10,19 +10,31 @@ from peer_rl.errors import ConfigError, nearest
 
 
 @dataclass(frozen=True)
+class Picture:
+    """Frames that a task draws for an agent which sees pixels, where the task has a state to show as well."""
+
+    size: int = 84
+    """Side in pixels."""
+    quality: str = "full"
+    """full, or draft: no shadows, mirrors or multisampling."""
+
+
+@dataclass(frozen=True)
 class Task:
     """One row of ``peer-rl list tasks``."""
 
     name: str
     """SUITE/NAME, or module:factory."""
     suite: str
-    """gridworld, pybullet, mujoco, atari, gym or custom."""
+    """gridworld, pybullet, mujoco, dmc, atari, gym or custom."""
     make: str
-    """A Gymnasium id (module:id imports the module first), or module:factory for a custom task."""
+    """A Gymnasium id (module:id imports the module first), DMControl's name, or module:factory for a custom task."""
     about: str = ""
     """One line for people."""
     action_repeat: int = 1
     """Environment frames in one agent step."""
+    free_repeat: bool = False
+    """Whether a run may choose another action repeat."""
     stack: int = 4
     """Frames in one observation, where the environment shows pictures."""
     probe: str = ""
@@ -73,6 +85,20 @@ def _mujoco(name: str, gym_id: str, size: int, actions: int, about: str, *, pape
         dimensions=(size, actions),
         paper_dimensions=(paper or size, actions),
         note=note,
+    )
+
+
+def _dmc(domain: str, name: str, size: int, actions: int, about: str, *, repeat: int = 4) -> Task:
+    return Task(
+        name=f"dmc/{domain}-{name}".replace("_", "-"),
+        suite="dmc",
+        make=f"dm_control:{domain}-{name}",
+        about=about,
+        action_repeat=repeat,
+        free_repeat=True,
+        stack=3,
+        extra="dmc",
+        dimensions=(size, actions),
     )
 
 
@@ -144,13 +170,36 @@ _MUJOCO = (
     ),
 )
 
-TASKS: dict[str, Task] = {task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO, *map(_atari, GAMES.values()))}
+# PEER's appendix, the table of the DMControl suite, in its order; action repeats from the settings table with CURL
+_DMC = (
+    _dmc("ball_in_cup", "catch", 8, 2, "A cup catches the ball on its string"),
+    _dmc("cartpole", "balance", 5, 1, "A cart keeps a pole upright"),
+    _dmc("cartpole", "balance_sparse", 5, 1, "A cart keeps a pole upright, paid only when it is"),
+    _dmc("cartpole", "swingup", 5, 1, "A cart swings a pole up", repeat=8),
+    _dmc("cartpole", "swingup_sparse", 5, 1, "A cart swings a pole up, paid only when it is"),
+    _dmc("cheetah", "run", 17, 6, "A cheetah in a plane runs"),
+    _dmc("finger", "spin", 9, 2, "A finger keeps a body spinning", repeat=2),
+    _dmc("finger", "turn_easy", 12, 2, "A finger turns a body to a large target"),
+    _dmc("finger", "turn_hard", 12, 2, "A finger turns a body to a small target"),
+    _dmc("hopper", "hop", 15, 4, "One leg hops"),
+    _dmc("hopper", "stand", 15, 4, "One leg stands up"),
+    _dmc("pendulum", "swingup", 3, 1, "A weak motor swings a pole up"),
+    _dmc("reacher", "easy", 6, 2, "An arm of two joints reaches for a large target"),
+    _dmc("reacher", "hard", 6, 2, "An arm of two joints reaches for a small target"),
+    _dmc("walker", "stand", 24, 6, "Two legs stand up in a plane"),
+    _dmc("walker", "walk", 24, 6, "Two legs walk in a plane", repeat=2),
+)
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO, *_DMC, *map(_atari, GAMES.values()))
+}
 """Tasks with settings of their own; gym/ANY-ID and module:factory need no row."""
 
 SUITES = {
     "gridworld": "the paper's grid world",
     "pybullet": "continuous control on PyBullet: pip install 'peer-rl[pybullet]'",
     "mujoco": "continuous control on MuJoCo, Gymnasium's v5: pip install 'peer-rl[mujoco]'",
+    "dmc": "continuous control on DMControl, from state or pixels: pip install 'peer-rl[dmc]'",
     "atari": "the 26 games of Atari 100k, from pixels: pip install 'peer-rl[atari]'",
     "gym": "any environment registered with Gymnasium: gym/CartPole-v1",
     "custom": "your own environment: module:factory",

@@ -15,10 +15,10 @@ import torch
 
 from peer_rl.agents.checks import check_compiler
 from peer_rl.configs import find_agent
+from peer_rl.configs.environment import task_of
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import Env, make_env
+from peer_rl.envs.make import Env, env_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.plugins import load_object
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
@@ -116,7 +116,7 @@ class Policy:
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(f"{path} cannot be loaded: manifest, config and checkpoint do not fit ({reason})") from error
-        self.frames_per_step = find_task(self.config.task).action_repeat
+        self.frames_per_step = task_of(self.config).action_repeat
         self._rng = Stream(self.config.seed, "act", device=torch.device(self.config.device))
 
     def act(self, obs: Any, *, first: bool = False, explore: bool = False) -> Any:
@@ -140,8 +140,7 @@ class Policy:
 
     def make_env(self, render_mode: str | None = None) -> Env:
         """An environment as the run was trained in."""
-        task, limit = find_task(self.config.task), self.config.max_episode_steps
-        return make_env(task, max_episode_steps=limit, render_mode=render_mode)
+        return env_of(self.config, render_mode=render_mode)
 
     @staticmethod
     def episode_seeds(episodes: int, seed: int) -> list[int]:

@@ -13,10 +13,10 @@ import torch
 
 from peer_rl.agents import Agent, Array
 from peer_rl.configs import AGENTS, find_agent
+from peer_rl.configs.environment import task_of
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import make_env, spec_of
+from peer_rl.envs.make import env_of, spec_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
 from peer_rl.regularizers import make
@@ -45,15 +45,15 @@ class Trainer:
         self.config, self.run = config, run
         self.checkpoint_seconds = checkpoint_seconds
         self.device = torch.device(config.device)
-        task = find_task(config.task)
-        self.env = make_env(task, max_episode_steps=config.max_episode_steps)
+        self.env = env_of(config)
         self.spec = spec_of(self.env)
         self.streams = Streams(config.seed, self.device)
         self.agent: Agent = build_agent(config, self.spec, self.device)
         self.replay_size = replay_size(config.learning, self.spec, config.steps)
         self.replay = make_replay(config.learning, self.spec, self.device, steps=config.steps)
         unit = "episodes" if config.episodes else "steps"
-        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
+        repeat = task_of(config).action_repeat
+        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=repeat)
         if self.replay_size.large:
             self.progress.plan = f"the replay grows to {self.replay_size}"
         self.observers = Observers(

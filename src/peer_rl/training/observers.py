@@ -15,7 +15,7 @@ from torch import Tensor
 
 from peer_rl.agents import Actor, Agent
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import make_env
+from peer_rl.envs.make import env_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
@@ -78,7 +78,7 @@ class Recorder:
     ) -> None:
         self.config, self.run, self.progress = config, run, progress
         self.spec, self.show, self.mirrors = spec, show, mirrors
-        self.env = make_env(find_task(config.task), max_episode_steps=config.max_episode_steps)
+        self.env = env_of(config)
         self.evaluated_at = -1
         self.checkpoint_seconds = 0.0
         self._started = self._shown = self._timed = self._stated = time.monotonic()

@@ -25,12 +25,12 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from peer_rl.agents import Array
 from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.onpolicy import OnPolicyPolicy, network_options, spaces_of
+from peer_rl.configs.environment import task_of
 from peer_rl.configs.onpolicy import OnPolicySettings, PPOConfig
 from peer_rl.configs.resolve import check_beta
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.make import Env, make_env, spec_of
+from peer_rl.envs.make import Env, env_of, spec_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Progress, Recorder
@@ -60,12 +60,12 @@ class OnPolicyTrainer:
         check_beta(config)
         self.config, self.run = config, run
         self.settings: OnPolicySettings = config.settings
-        task = find_task(config.task)
-        self.env = make_env(task, max_episode_steps=config.max_episode_steps)
+        self.env = env_of(config)
         self.spec = spec_of(self.env)
         check_vectors(config.agent, self.spec)
         unit = "episodes" if config.episodes else "steps"
-        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=task.action_repeat)
+        repeat = task_of(config).action_repeat
+        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=repeat)
         self.recorder = Recorder(config, run, self.progress, spec=self.spec, show=show, mirrors=mirrors)
 
     def __enter__(self) -> OnPolicyTrainer:

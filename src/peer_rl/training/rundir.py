@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import tomllib
 from pathlib import Path
@@ -13,9 +14,10 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from peer_rl.configs import as_dict, find_agent, from_dict, variant
+from peer_rl.configs.environment import picture_of
 from peer_rl.configs.resolve import defaults, option_name
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.tasks import find_task
+from peer_rl.envs.tasks import Task, find_task
 from peer_rl.errors import RunError
 from peer_rl.plugins import version_of
 from peer_rl.replay.ring import Ring
@@ -157,7 +159,7 @@ class RunDirectory:
         manifest = {
             "schema": SCHEMA,
             "packages": {name: version_of(name) for name in packages},
-            "environment": task.make,
+            "environment": _environment(task, self.config),
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
             "command": command_of(self.config),
@@ -181,6 +183,15 @@ class RunDirectory:
         steps = self.checkpoints.steps()
         kept = f"the last good checkpoint, at step {steps[-1]}, is kept" if steps else "there is no checkpoint yet"
         return RunError(f"stopped at step {step}: {what}; {kept} in {self.path}")
+
+
+def _environment(task: Task, config: AnyRunConfig) -> str:
+    """What was played; for a task that draws for its agent, also how, since pictures depend on who draws them."""
+    picture = picture_of(config)
+    if picture is None:
+        return task.make
+    backend = os.environ.get("MUJOCO_GL") or "MuJoCo's own choice"
+    return f"{task.make}, drawn in {picture.quality} quality by {backend}"
 
 
 def _size(path: Path) -> int:

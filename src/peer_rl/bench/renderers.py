@@ -1,0 +1,65 @@
+"""Pictures per second of DMControl's tasks, by renderer, quality and size, each renderer in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import product
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from peer_rl.envs.headless import found_backends
+from peer_rl.envs.make import make_env
+from peer_rl.envs.tasks import Picture, find_task
+
+TASKS = ("dmc/cartpole-swingup", "dmc/cheetah-run")
+SIZES = (84, 64)
+QUALITIES = ("full", "draft")
+Row = dict[str, Any]
+
+
+def measure_renderers(pictures: int, tell: Callable[[str], None]) -> list[Row]:
+    """Agent steps per second on one core, physics at the paper's action repeat and one picture each; no learning.
+
+    Empty where dm_control or every renderer is missing.
+    """
+    rows: list[Row] = []
+    for backend in found_backends() if find_spec("dm_control") else ():
+        tell(f"DMControl drawn by {backend}")
+        with get_context("spawn").Pool(1) as process:  # dm_control takes one renderer for good when it is imported
+            rows += process.apply(_measure, (backend, pictures))
+    return rows
+
+
+def _measure(backend: str, pictures: int) -> list[Row]:
+    os.environ["MUJOCO_GL"] = backend
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    return [
+        {
+            "renderer": backend,
+            "task": task,
+            "size": size,
+            "quality": quality,
+            "pictures_per_second": _pictures_per_second(task, Picture(size, quality), pictures),
+        }
+        for task, size, quality in product(TASKS, SIZES, QUALITIES)
+    ]
+
+
+def _pictures_per_second(task: str, picture: Picture, pictures: int) -> float:
+    limit = pictures + 10  # no reset is timed
+    env = make_env(find_task(task), picture=picture, max_episode_steps=limit)
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (pictures + 5, *(env.action_space.shape or ())))
+    for action in actions[:5]:
+        env.step(action)
+    began = time.perf_counter()
+    for action in actions[5:]:
+        env.step(action)
+    seconds = time.perf_counter() - began
+    env.close()
+    return pictures / seconds

@@ -54,6 +54,10 @@ def _convolution(
     if shape.weight_init == "orthogonal":
         nn.init.orthogonal_(layer.weight, math.sqrt(2), generator=rng)
         nn.init.zeros_(bias)
+    elif shape.weight_init == "delta-orthogonal":
+        nn.init.zeros_(layer.weight)
+        nn.init.orthogonal_(layer.weight[:, :, kernel // 2, kernel // 2], math.sqrt(2), generator=rng)
+        nn.init.zeros_(bias)
     else:
         bound = (inputs * kernel * kernel) ** -0.5  # PyTorch's own
         nn.init.uniform_(layer.weight, -bound, bound, generator=rng)

@@ -5,7 +5,7 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from peer_rl.configs import atari
+from peer_rl.configs import atari, dmc
 from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
@@ -148,6 +148,14 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("curl-rainbow", "atari"): atari.ATARI | atari.CURL_RAINBOW,
     ("curl-rainbow", "gym"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
     ("curl-rainbow", "custom"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
+    ("curl-sac", "dmc"): dmc.PROTOCOL | dmc.CURL_SAC,
+    ("drq-sac", "dmc"): dmc.PROTOCOL | dmc.DRQ_SAC,
+    ("sac-ae", "dmc"): dmc.PROTOCOL | dmc.SAC_AE,
+    ("drq-v2", "dmc"): dmc.PROTOCOL | dmc.DRQ_V2 | dmc.DRQ_V2_BUDGET,
+    **{("curl-sac", suite): dmc.CURL_SAC | dmc.CURL_ELSEWHERE for suite in ("gym", "custom")},
+    **{("drq-sac", suite): dmc.DRQ_SAC | dmc.ELSEWHERE for suite in ("gym", "custom")},
+    **{("sac-ae", suite): dmc.SAC_AE | dmc.ELSEWHERE for suite in ("gym", "custom")},
+    **{("drq-v2", suite): dmc.DRQ_V2 | dmc.ELSEWHERE for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
@@ -173,11 +181,13 @@ TASKS: dict[tuple[str, str], Layer] = {
         "settings.target_entropy": Value(-4.0, _MBPO),
     },
     **atari.CURL_TASKS,
+    **dmc.TASKS,
 }
 """By agent and task."""
 
 PRESETS: dict[tuple[str, str], Layer] = {
     ("curl-rainbow", "as-published"): atari.CURL_AS_PUBLISHED,
+    ("curl-sac", "as-published"): dmc.CURL_AS_PUBLISHED,
     ("drq-dqn", "as-published"): atari.DRQ_AS_PUBLISHED,
 }
 """By agent and the name given to --preset."""
@@ -222,5 +232,6 @@ AGENT_PROFILES: dict[tuple[str, str], Layer] = {
         "learning.start_steps": Value(300, _OURS),
         "protocol.eval_every": Value(200, _OURS),
     },
+    **dmc.AGENT_PROFILES,
 }
 """By agent and profile, over the suite's: agents whose steps cost much more than others'."""

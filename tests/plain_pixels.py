@@ -177,3 +177,57 @@ class PlainPixelSAC:
         for optimizer in self.auxiliary:
             optimizer.step()
         return loss
+
+
+class PlainDrQv2:
+    """DDPG with twin critics; the target critics read the online encoder's code."""
+
+    def __init__(self, agent, beta: float) -> None:
+        self.settings, self.beta = agent.settings, beta
+        parts = (agent.encoder, agent.actor, agent.critic, agent.target_critic)
+        self.encoder, self.actor, self.critic, self.target_critic = map(copies, parts)
+        self.of_critic = [*self.encoder.values(), *self.critic.values()]
+        self.critic_optimizer = torch.optim.Adam(self.of_critic, agent.settings.critic_learning_rate)
+        self.actor_optimizer = torch.optim.Adam(self.actor.values(), agent.settings.actor_learning_rate)
+
+    def code(self, frames: Tensor) -> Tensor:
+        return convolutions(self.encoder, frames / 255 - 0.5, self.settings.encoder.strides)
+
+    def policy(self, code: Tensor) -> Tensor:
+        return policy_output(self.actor, code, tanh=True).tanh()
+
+    def critic_losses(self, batch, obs: Tensor, next_obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        code, next_code = self.code(obs), self.code(next_obs).detach()
+        next_action = (self.policy(next_code) + noise).clamp(-1, 1).detach()
+        both = [one_head(self.target_critic, i, next_code, next_action, tanh=True) for i in range(2)]
+        y = batch.reward.double() + batch.discount.double() * torch.minimum(both[0][0], both[1][0]).detach()
+        td, peer = torch.zeros(()), torch.zeros(())
+        for i in range(2):
+            q, phi = one_head(self.critic, i, code, batch.action.double(), tanh=True)
+            td = td + ((q - y) ** 2).mean()
+            peer = peer + self.beta * (phi * both[i][1].detach()).sum(1).mean()
+        return td, peer
+
+    def actor_gradients(self, code: Tensor, noise: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """By the chain rule: dQ/da at the action that was cut off, times da/dtheta of the one that was not."""
+        action = self.policy(code)
+        cut = (action + noise).clamp(-1, 1).detach().requires_grad_()
+        loss = -torch.minimum(*(one_head(self.critic, i, code, cut, tanh=True)[0] for i in range(2))).mean()
+        (slope,) = torch.autograd.grad(loss, cut)
+        return loss, list(torch.autograd.grad((slope * action).sum(), list(self.actor.values())))
+
+    def update(self, batch, std: float, generator: torch.Generator) -> dict[str, Tensor]:
+        def smoothing() -> Tensor:
+            noise = std * torch.randn(len(batch.reward), 2, generator=generator).double()
+            return noise.clamp(-self.settings.smoothing_clip, self.settings.smoothing_clip)
+
+        obs, next_obs = (shifts(x, self.settings.shift, generator) for x in (batch.obs, batch.next_obs))
+        code = self.code(obs).detach()  # before the critics' step
+        td, peer = self.critic_losses(batch, obs, next_obs, smoothing())
+        descend(self.critic_optimizer, self.of_critic, td + peer)
+        loss, gradients = self.actor_gradients(code, smoothing())
+        for weight, gradient in zip(self.actor.values(), gradients, strict=True):
+            weight.grad = gradient
+        self.actor_optimizer.step()
+        follow(self.target_critic, self.critic, self.settings.tau)
+        return {"td_loss": td, "regularizer": peer, "actor_loss": loss}

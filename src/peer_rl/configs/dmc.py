@@ -70,6 +70,11 @@ CURL_AS_PUBLISHED: Layer = {
 }
 """What CURL's code does beside its paper."""
 
+DRQ_AS_PUBLISHED: Layer = {
+    "beta": Value(5e-3, "the PEER authors' code: its launcher's default, ten times the paper's"),
+}
+"""What the PEER authors' DrQ does beside the paper; their critic's linear phi and fixed task are not here."""
+
 DRQ_SAC: Layer = _FOUR_CONVOLUTIONS | {
     "learning.gamma": Value(0.99, _DRQ_TABLE),
     "learning.buffer_size": Value(100_000, _DRQ_TABLE),
@@ -167,9 +172,12 @@ _SMOKE: Layer = _SMALL | {
     "protocol.diagnose_every": Value(100, _OURS),
     "protocol.log_every": Value(50, _OURS),
 }
-_SMALL_CROP: Layer = {"settings.crop": Value(56, _OURS + ": of frames of 64x64")}
+_SMALL_OWN: dict[str, Layer] = {
+    "curl-sac": {"settings.crop": Value(56, _OURS + ": of frames of 64x64")},
+    "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the paper's, as the budget is a tenth")},
+}
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {
-    (agent, name): layer | (_SMALL_CROP if agent == "curl-sac" else {})
+    (agent, name): layer | _SMALL_OWN.get(agent, {})
     for agent in ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
     for name, layer in (("small", _SMALL), ("smoke", _SMOKE))
 }

@@ -188,6 +188,7 @@ TASKS: dict[tuple[str, str], Layer] = {
 PRESETS: dict[tuple[str, str], Layer] = {
     ("curl-rainbow", "as-published"): atari.CURL_AS_PUBLISHED,
     ("curl-sac", "as-published"): dmc.CURL_AS_PUBLISHED,
+    ("drq-sac", "as-published"): dmc.DRQ_AS_PUBLISHED,
     ("drq-dqn", "as-published"): atari.DRQ_AS_PUBLISHED,
 }
 """By agent and the name given to --preset."""

@@ -31,7 +31,9 @@ def both(kind: str, beta: float = 0.1, **settings: object):
 
 
 def networks(agent, plain):
+    decoder = {"decoder": (agent.auxiliary.decoder, plain.decoder)} if plain.kind == "sac-ae" else {}
     return {
+        **decoder,
         "encoder": (agent.encoder, plain.encoder),
         "target_encoder": (agent.target_encoder, plain.target_encoder),
         "actor": (agent.sac.actor, plain.actor),
@@ -56,6 +58,8 @@ def test_updates_equal_the_equations_written_out(kind, beta):
             for part, parameter in mine.named_parameters():
                 torch.testing.assert_close(parameter.detach().double(), theirs[part].detach(), **NEAR, msg=name + part)
     assert agent.sac.log_temperature.item() == pytest.approx(plain.log_alpha.item(), abs=1e-4)
+    if kind == "curl-sac":
+        torch.testing.assert_close(agent.auxiliary.bilinear.detach().double(), plain.bilinear.detach(), **NEAR)
 
 
 @pytest.mark.parametrize("kind", SACS)

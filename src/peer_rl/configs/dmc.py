@@ -158,8 +158,8 @@ _SMALL: Layer = {
     "settings.actor.hidden": Value((256, 256), _OURS),
     "settings.critic.hidden": Value((256, 256), _OURS),
     "settings.encoder.channels": Value((32, 32), _OURS + ": two strided convolutions on frames of 64x64"),
-    "settings.encoder.kernels": Value((3, 3), _OURS),
-    "settings.encoder.strides": Value((2, 2), _OURS),
+    "settings.encoder.kernels": Value((4, 3), _OURS),
+    "settings.encoder.strides": Value((3, 2), _OURS + ": a fifth quicker than (2, 2)"),
     "protocol.eval_episodes": Value(5, _OURS),
 }
 _SMOKE: Layer = _SMALL | {

@@ -105,3 +105,60 @@ def choice() -> gym.Env:
 
 def nan_reward() -> gym.Env:
     return Painted(toy_envs.nan_reward())
+
+
+class Dial(Dot):
+    """Bait for one number in [-1, 1]: two frames show the direction, then the action says how far to go with it.
+
+    Going with it costs 0.2 at once, against it pays 0.2, in proportion; the bar's grey then shows how far it went, and
+    the last step pays that. The best policy gets 0.8, one that looks only at the next reward -0.8.
+    """
+
+    along = -1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        self.along = -1.0
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        pay = 0.0
+        if self.count == 1:
+            self.along = float(action[0]) * (1 if self.direction else -1)
+            pay = -0.2 * self.along
+        elif self.count == 2:
+            pay = self.along
+        self.move()
+        return self.frame(), pay, self.count == 3, False, {}
+
+    def frame(self) -> np.ndarray:
+        frame = super().frame()
+        frame[3:6, 5:16] = round(127.5 * (self.along + 1))
+        return frame
+
+
+def dial() -> gym.Env:
+    return Dial()
+
+
+def continuous_dot() -> gym.Env:
+    return toy_envs.Steered(Dot())
+
+
+def continuous_truncating() -> gym.Env:
+    return toy_envs.Steered(truncating())
+
+
+def continuous_terminating() -> gym.Env:
+    return toy_envs.Steered(terminating())
+
+
+def continuous_choice() -> gym.Env:
+    return toy_envs.Steered(choice())
+
+
+def continuous_nan_reward() -> gym.Env:
+    return toy_envs.Steered(nan_reward())

@@ -59,6 +59,15 @@ _RAINBOW: dict[str, object] = {
     "settings.target_every": 30,
 }
 
+_PIXELS_CONTINUOUS: dict[str, object] = {
+    **_CONTINUOUS,
+    **_SMALL_ENCODER,
+    "learning.batch_size": 16,
+    "settings.latent": 8,
+}
+_CURL_SAC: dict[str, object] = {**_PIXELS_CONTINUOUS, "settings.crop": 18}
+_DRQ: dict[str, object] = {**_PIXELS_CONTINUOUS, "settings.shift": 1}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -82,6 +91,10 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "metd3": ("gym/Pendulum-v1", _CONTINUOUS),
     "sac": ("gym/Pendulum-v1", _CONTINUOUS),
     "redq": ("gym/Pendulum-v1", {**_CONTINUOUS, "learning.updates": 2, "settings.policy_every": 3}),
+    "curl-sac": ("pixel_envs:continuous_dot", _CURL_SAC),
+    "drq-sac": ("pixel_envs:continuous_dot", _DRQ),
+    "sac-ae": ("pixel_envs:continuous_dot", _PIXELS_CONTINUOUS),
+    "drq-v2": ("pixel_envs:continuous_dot", {**_DRQ, "settings.noise_steps": 300}),
     "ppo": (
         "gym/InvertedPendulum-v5",
         {
@@ -112,6 +125,13 @@ _FAST_ACTOR_CRITIC: dict[str, object] = {
     "settings.tau": 0.1,
 }
 _NO_ENTROPY: dict[str, object] = {"settings.initial_temperature": 1e-6, "settings.temperature_learning_rate": 1e-9}
+_FAST_FRAMES: dict[str, object] = {
+    "settings.actor_learning_rate": 1e-3,
+    "settings.critic_learning_rate": 5e-3,
+    "settings.tau": 0.1,
+    "settings.encoder_tau": 0.1,
+    "settings.target_every": 1,
+}
 _FAST_RAINBOW: dict[str, object] = {
     "settings.learning_rate": 2e-3,
     "settings.target_every": 10,
@@ -133,19 +153,22 @@ FAST: dict[str, dict[str, object]] = {
     "metd3": _FAST_ACTOR_CRITIC,
     "sac": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
     "redq": _FAST_ACTOR_CRITIC | _NO_ENTROPY,
+    "curl-sac": _FAST_FRAMES | _NO_ENTROPY,
+    "drq-sac": _FAST_FRAMES | _NO_ENTROPY,
+    "sac-ae": _FAST_FRAMES | _NO_ENTROPY,
+    "drq-v2": {"settings.actor_learning_rate": 1e-3, "settings.critic_learning_rate": 5e-3, "settings.tau": 0.1},
 }
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
-PIXELS = {"drq-dqn", "rainbow", "curl-rainbow"}
+PIXELS = {"drq-dqn", "rainbow", "curl-rainbow", "curl-sac", "drq-sac", "sac-ae", "drq-v2"}
 """Agents whose tiny runs are on frames."""
 
 
 def toy(agent: str, name: str) -> str:
     """The toy task ``name``, with the observations and the kind of actions that the agent takes."""
-    if agent in PIXELS:
-        return f"pixel_envs:{name}"
-    return f"toy_envs:{'continuous_' if find_agent(agent).actions == 'continuous' else ''}{name}"
+    module = "pixel_envs" if agent in PIXELS else "toy_envs"
+    return f"{module}:{'continuous_' if find_agent(agent).actions == 'continuous' else ''}{name}"
 
 
 def toy_config(agent: str, name: str, **changes: object):

@@ -84,3 +84,16 @@ def test_a_restored_state_takes_the_same_next_step():
     for network, optimizer in ((mine, ours), (again, restored)):
         optimizer.minimise(network(torch.ones(4, 5)).square().mean())
     assert all(torch.equal(one, other) for one, other in zip(mine.parameters(), again.parameters(), strict=True))
+
+
+def test_decays_are_torchs():
+    mine, theirs = two_layers(), two_layers()
+    ours = Adam(mine.parameters(), 3e-3, beta1=0.5, weight_decay=0.1)
+    reference = torch.optim.Adam(theirs.parameters(), 3e-3, betas=(0.5, 0.999), weight_decay=0.1, fused=True)
+    for seed in range(5):
+        x = torch.randn(9, 5, generator=torch.Generator().manual_seed(seed))
+        ours.descend(torch.autograd.grad(mine(x).square().mean(), list(mine.parameters())))
+        reference.zero_grad()
+        theirs(x).square().mean().backward()
+        reference.step()
+    assert all(torch.equal(one, other) for one, other in zip(mine.parameters(), theirs.parameters(), strict=True))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from peer_rl.agents.checks import check_vectors
-from peer_rl.agents.sac import SAC
+from peer_rl.agents.sac import SAC, networks
 from peer_rl.configs.actor_critic import REDQConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.regularizers import Regularizer
@@ -30,13 +30,14 @@ def build(settings: REDQConfig, spec: EnvSpec, *, regularizer: Regularizer, rng:
         chosen = rng.numpy.choice(settings.heads, settings.target_heads, replace=False)
         return torch.from_numpy(chosen).to(device)
 
+    actor, critic = networks(settings, spec, rng=rng, device=device, heads=settings.heads)
     return SAC(
         settings,
-        spec,
+        actor,
+        critic,
+        actions=spec.action_size,
         regularizer=regularizer,
-        rng=rng,
         device=device,
-        heads=settings.heads,
         draw_heads=draw_heads,
         actor_value=average,
     )

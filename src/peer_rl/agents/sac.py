@@ -15,7 +15,9 @@ from peer_rl.configs.actor_critic import SACConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.actors import GaussianActor
 from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads, pick
+from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.optimizer import Adam
+from peer_rl.networks.pixels import LatentCritic, LatentGaussian
 from peer_rl.networks.target import SoftUpdate, target_of
 from peer_rl.regularizers import Features, NoRegularizer, Regularizer
 from peer_rl.replay.batch import Batch
@@ -28,37 +30,37 @@ def lowest(q: Tensor) -> Tensor:
 
 
 class SAC:
-    """Actions are in [-1, 1]; twin critics are one ensemble of two."""
+    """Actions are in [-1, 1]; twin critics are one ensemble of two. Both networks read one vector a state.
+
+    From pixels that vector is an encoder's code (agents/pixel_sac.py), and ``encoder`` learns by the critics' loss.
+    """
 
     def __init__(
         self,
         settings: SACConfig,
-        spec: EnvSpec,
+        actor: GaussianActor | LatentGaussian,
+        critic: EnsembleCritic | LatentCritic,
         *,
+        actions: int,
         regularizer: Regularizer,
-        rng: Stream,
         device: torch.device,
-        heads: int = 2,
+        encoder: ConvEncoder | None = None,
         draw_heads: Callable[[Stream], Tensor] | None = None,
         actor_value: Callable[[Tensor], Tensor] = lowest,
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.draw_heads, self.actor_value = draw_heads, actor_value
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-        seen, acted = spec.observation_shape[0], spec.action_size
-        log_std = (settings.log_std_low, settings.log_std_high)
-        self.actor = GaussianActor(
-            seen, acted, settings.actor, weights, log_std=log_std, log_std_by=settings.log_std_by
-        ).to(device)
-        self.critic = EnsembleCritic(heads, seen + acted, settings.critic, weights).to(device)
-        self.target_critic = target_of(self.critic)
+        self.actor, self.critic, self.encoder = actor, critic, encoder
+        self.target_critic = target_of(critic)
         temperature = torch.tensor(math.log(settings.initial_temperature), device=device)
         self.log_temperature = torch.nn.Parameter(temperature)
-        self.target_entropy = -float(acted) if settings.target_entropy is None else settings.target_entropy
-        self.actor_optimizer = Adam(self.actor.parameters(), settings.actor_learning_rate)
-        self.critic_optimizer = Adam(self.critic.parameters(), settings.critic_learning_rate)
-        self.temperature_optimizer = Adam([self.log_temperature], settings.temperature_learning_rate)
-        self.update_target = SoftUpdate(self.critic, self.target_critic, settings.tau)
+        self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
+        self.actor_optimizer = Adam(actor.parameters(), settings.actor_learning_rate)
+        self.critic_optimizer = Adam(self.critic_parameters(), settings.critic_learning_rate)
+        self.temperature_optimizer = Adam(
+            [self.log_temperature], settings.temperature_learning_rate, beta1=settings.temperature_beta1
+        )
+        self.update_target = SoftUpdate(critic, self.target_critic, settings.tau)
         compiled: Callable[..., Any] = torch.compile if settings.compile else lambda loss: loss
         self.bootstrap, self.actor_loss = compiled(self._bootstrap), compiled(self._actor_loss)
         self.td_loss = compiled(self._td_loss)
@@ -67,31 +69,40 @@ class SAC:
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
         """A draw from pi(. | s) if exploring, else tanh of its mean."""
         del first
-        mean, log_std = self.actor(torch.from_numpy(obs).to(self.device))
+        return self.choose(torch.from_numpy(obs).to(self.device), explore=explore, rng=rng)
+
+    def choose(self, seen: Tensor, *, explore: bool, rng: Stream) -> Array:
+        """The same for what the actor reads."""
+        mean, log_std = self.actor(seen)
         if explore:
-            mean = mean + log_std.exp() * self._noise(mean.shape, rng)
+            mean = mean + log_std.exp() * self.noise(mean.shape, rng)
         action: Array = torch.tanh(mean).cpu().numpy()
         return action
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:
         """The critics' value of tanh of the policy's mean, as the actor reads it; without entropy."""
-        seen = torch.from_numpy(obs).to(self.device)
+        return self.worth(torch.from_numpy(obs).to(self.device))
+
+    def worth(self, seen: Tensor) -> Tensor:
+        """The same for what the networks read."""
         output: CriticOutput = self.critic(seen, torch.tanh(self.actor(seen)[0]))
         return self.actor_value(output.q)
 
-    def _noise(self, shape: torch.Size, rng: Stream) -> Tensor:
+    def noise(self, shape: torch.Size, rng: Stream) -> Tensor:
+        """What the policy's draws are made of."""
         return torch.randn(shape, generator=rng.torch, device=self.device)
 
     def _bootstrap(
-        self, batch: Batch, noise: Tensor, evaluated: Heads, lowest_of: Heads
+        self, batch: Batch, target_obs: Tensor, noise: Tensor, evaluated: Heads = None, lowest_of: Heads = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The target y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')); phi'(s', a') and a' beside it.
 
-        The target heads ``evaluated`` are computed; the minimum is over ``lowest_of`` these.
+        The target critics read s' in ``target_obs``: from vectors it is the actor's s'. The target heads ``evaluated``
+        are computed; the minimum is over ``lowest_of`` these.
         """
         next_action, log_prob = self.actor.sample(batch.next_obs, noise)  # (B, A), (B,)
-        target = self.target_critic(batch.next_obs, next_action, heads=evaluated)  # q (N, B), phi (N, B, D)
+        target = self.target_critic(target_obs, next_action, heads=evaluated)  # q (N, B), phi (N, B, D)
         soft_value = pick(target.q, lowest_of).amin(0) - self.log_temperature.exp() * log_prob
         return batch.reward + batch.discount * soft_value, target.phi, next_action
 
@@ -112,11 +123,11 @@ class SAC:
 
     def _evaluate(self, batch: Batch, rng: Stream, *, every_target: bool) -> TD:
         """Without ``every_target`` only the target heads of the minimum are computed: enough if nothing reads phi."""
-        noise = self._noise(batch.action.shape, rng)
+        noise = self.noise(batch.action.shape, rng)
         drawn = self.draw_heads(rng) if self.draw_heads else None  # REDQ's M of N
         evaluated, lowest_of = (None, drawn) if every_target else (drawn, None)
         with torch.no_grad():
-            bootstrap, phi_next, next_action = self.bootstrap(batch, noise, evaluated, lowest_of)
+            bootstrap, phi_next, next_action = self.bootstrap(batch, batch.next_obs, noise, evaluated, lowest_of)
         loss, online = self.td_loss(batch, bootstrap)
         again = "phi_next_online" in self.regularizer.needs
         features = Features(
@@ -130,8 +141,8 @@ class SAC:
         return TD(loss=loss, features=features, q=online.q.detach().mean())
 
     def critic_parameters(self) -> list[Tensor]:
-        """All heads."""
-        return list(self.critic.parameters())
+        """All heads, and the encoder if there is one."""
+        return [*(self.encoder.parameters() if self.encoder else ()), *self.critic.parameters()]
 
     def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
         """One step of the critics, then, when due, of actor, temperature and targets."""
@@ -140,12 +151,12 @@ class SAC:
         self.critic_optimizer.minimise(td.loss + regularizer)
         metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
         if (index + 1) % self.settings.policy_every == 0:
-            metrics |= self._update_policy(batch.obs, self._noise(batch.action.shape, rng))
+            metrics |= self.update_policy(batch.obs, self.noise(batch.action.shape, rng))
         if (index + 1) % self.settings.target_every == 0:
             self.update_target()
         return Update(metrics)
 
-    def _update_policy(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
+    def update_policy(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
         """The actor, then the temperature: J(alpha) = -log alpha (log pi(a | s) + target entropy)."""
         actor_loss, log_prob = self.actor_loss(obs, noise)
         self.actor_optimizer.minimise(actor_loss)  # leaves the critics alone
@@ -171,7 +182,20 @@ class SAC:
         return {name: getattr(self, name) for name in names}
 
 
+def networks(
+    settings: SACConfig, spec: EnvSpec, *, rng: Stream, device: torch.device, heads: int = 2
+) -> tuple[GaussianActor, EnsembleCritic]:
+    """Actor and critics for vectors."""
+    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    seen, acted = spec.observation_shape[0], spec.action_size
+    log_std = (settings.log_std_low, settings.log_std_high)
+    actor = GaussianActor(seen, acted, settings.actor, weights, log_std=log_std, log_std_by=settings.log_std_by)
+    critic = EnsembleCritic(heads, seen + acted, settings.critic, weights)
+    return actor.to(device), critic.to(device)
+
+
 def build(settings: SACConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> SAC:
     """A SAC for an environment with vector observations and continuous actions."""
     check_vectors("sac", spec)
-    return SAC(settings, spec, regularizer=regularizer, rng=rng, device=device)
+    actor, critic = networks(settings, spec, rng=rng, device=device)
+    return SAC(settings, actor, critic, actions=spec.action_size, regularizer=regularizer, device=device)

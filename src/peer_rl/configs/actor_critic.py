@@ -67,6 +67,8 @@ class SACConfig:
     """Adam's step size for the critics."""
     temperature_learning_rate: float = 3e-4
     """Adam's step size for the logarithm of the temperature."""
+    temperature_beta1: float = 0.9
+    """Adam's first decay for the logarithm of the temperature."""
     initial_temperature: float = 1.0
     """The entropy's weight (alpha) at the start."""
     target_entropy: float | None = None
@@ -101,6 +103,8 @@ class SACConfig:
         ):
             check_positive(name, getattr(self, name))
         check_fraction("tau", self.tau, above_zero=True)
+        if not 0 <= self.temperature_beta1 < 1:
+            raise ConfigError(f"temperature_beta1 must be in [0, 1), but is {self.temperature_beta1}")
         if not self.log_std_low < self.log_std_high:
             raise ConfigError(f"log_std_low must be below log_std_high, but is {self.log_std_low}")
 

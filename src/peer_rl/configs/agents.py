@@ -9,6 +9,7 @@ from peer_rl.configs.actor_critic import METD3Config, REDQConfig, SACConfig, TD3
 from peer_rl.configs.checks import check_fraction, check_not_negative, check_positive
 from peer_rl.configs.networks import CriticConfig, EncoderConfig
 from peer_rl.configs.onpolicy import OnPolicyLearningConfig, OnPolicyProtocolConfig, PPOConfig, TRPOConfig
+from peer_rl.configs.pixel_actor_critic import CURLSACConfig, DrQSACConfig, DrQv2Config, SACAEConfig
 from peer_rl.configs.rainbow import CURLRainbowConfig, RainbowConfig
 from peer_rl.configs.run import LearningConfig, PrioritisedConfig, ProtocolConfig
 from peer_rl.errors import ConfigError, nearest
@@ -164,6 +165,38 @@ AGENTS: dict[str, AgentEntry] = {
         observations="vectors",
         beta=5e-4,
         about="SAC with ten critics and twenty updates a step",
+    ),
+    "curl-sac": AgentEntry(
+        settings=CURLSACConfig,
+        build="peer_rl.agents.curl_sac:build",
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC on random crops with CURL's contrastive loss, the paper's backbone on DMControl",
+    ),
+    "drq-sac": AgentEntry(
+        settings=DrQSACConfig,
+        build="peer_rl.agents.drq_sac:build",
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC with losses and targets over random shifts: the paper's DrQ on DMControl",
+    ),
+    "sac-ae": AgentEntry(
+        settings=SACAEConfig,
+        build="peer_rl.agents.sac_ae:build",
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC whose encoder also learns to reconstruct the frames",
+    ),
+    "drq-v2": AgentEntry(
+        settings=DrQv2Config,
+        build="peer_rl.agents.drq_v2:build",
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
     ),
     "rainbow": AgentEntry(
         settings=RainbowConfig,

@@ -5,7 +5,7 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
-from peer_rl.configs import atari, dmc
+from peer_rl.configs import atari, dmc, dmc_pixels
 from peer_rl.configs.layers import Layer, Value
 
 _GRID = "PEER appendix, grid-world table"
@@ -149,6 +149,14 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("curl-rainbow", "atari"): atari.ATARI | atari.CURL_RAINBOW,
     ("curl-rainbow", "gym"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
     ("curl-rainbow", "custom"): atari.CURL_RAINBOW | _DISCRETE_ELSEWHERE,
+    ("curl-sac", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.CURL_SAC | dmc_pixels.CURL_PICTURES,
+    ("drq-sac", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.DRQ_SAC,
+    ("sac-ae", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.SAC_AE,
+    ("drq-v2", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.DRQ_V2 | dmc_pixels.DRQ_V2_BUDGET,
+    **{("curl-sac", suite): dmc_pixels.CURL_SAC | dmc_pixels.CURL_ELSEWHERE for suite in ("gym", "custom")},
+    **{("drq-sac", suite): dmc_pixels.DRQ_SAC | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
+    **{("sac-ae", suite): dmc_pixels.SAC_AE | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
+    **{("drq-v2", suite): dmc_pixels.DRQ_V2 | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
     **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
 }
@@ -174,11 +182,14 @@ TASKS: dict[tuple[str, str], Layer] = {
         "settings.target_entropy": Value(-4.0, _MBPO),
     },
     **atari.CURL_TASKS,
+    **dmc_pixels.TASKS,
 }
 """By agent and task."""
 
 PRESETS: dict[tuple[str, str], Layer] = {
     ("curl-rainbow", "as-published"): atari.CURL_AS_PUBLISHED,
+    ("curl-sac", "as-published"): dmc_pixels.CURL_AS_PUBLISHED,
+    ("drq-sac", "as-published"): dmc_pixels.DRQ_AS_PUBLISHED,
     ("drq-dqn", "as-published"): atari.DRQ_AS_PUBLISHED,
 }
 """By agent and the name given to --preset."""
@@ -225,5 +236,6 @@ AGENT_PROFILES: dict[tuple[str, str], Layer] = {
         "learning.start_steps": Value(300, _OURS),
         "protocol.eval_every": Value(200, _OURS),
     },
+    **dmc_pixels.AGENT_PROFILES,
 }
 """By agent and profile, over the suite's: agents whose steps cost much more than others'."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -23,17 +23,23 @@ class Adam:
         learning_rate: float,
         *,
         epsilon: float = 1e-8,
+        beta1: float = 0.9,
+        weight_decay: float = 0.0,
         max_gradient_norm: float | None = None,
     ) -> None:
         self.parameters, self.learning_rate = list(parameters), learning_rate
         self.epsilon, self.max_gradient_norm = epsilon, max_gradient_norm
+        self.beta1, self.weight_decay = beta1, weight_decay  # the decay is in the gradient, as in the paper's Adam
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.step = torch.zeros((), device=self.parameters[0].device)
 
     def minimise(self, loss: Tensor) -> None:
         """One step down the gradient of ``loss``, which stays in ``.grad`` to be looked at."""
-        found = torch.autograd.grad(loss, self.parameters)
+        self.descend(torch.autograd.grad(loss, self.parameters))
+
+    def descend(self, found: Sequence[Tensor]) -> None:
+        """One step down gradients that are already known, one for each parameter."""
         gradients = [_laid_out_as(parameter, one) for parameter, one in zip(self.parameters, found, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
@@ -49,9 +55,9 @@ class Adam:
                 [],
                 [self.step] * len(gradients),
                 lr=self.learning_rate,
-                beta1=0.9,
+                beta1=self.beta1,
                 beta2=0.999,
-                weight_decay=0.0,
+                weight_decay=self.weight_decay,
                 eps=self.epsilon,
                 amsgrad=False,
                 maximize=False,

@@ -1,0 +1,80 @@
+"""The pixel agents' settings on DMControl against the paper's two tables."""
+
+import pytest
+
+from peer_rl.configs import as_dict, configure
+from peer_rl.configs import presets as tables
+from peer_rl.configs.resolve import apply, defaults
+
+_SHARED = {
+    "beta": 5e-4,
+    "learning.gamma": 0.99,
+    "learning.buffer_size": 100_000,
+    "learning.batch_size": 512,
+    "learning.start_steps": 1_000,
+    "settings.critic_learning_rate": 1e-3,
+    "settings.actor_learning_rate": 1e-3,
+    "settings.tau": 0.01,
+    "settings.target_every": 2,
+}
+PAPER = {
+    "curl-sac": {
+        **_SHARED,
+        "settings.temperature_learning_rate": 1e-4,
+        "settings.encoder_tau": 0.05,
+        "settings.encoder.channels": [32, 32, 32, 32],
+        "settings.latent": 50,
+        "settings.critic.hidden": [1024, 1024],
+        "settings.crop": 84,
+        "protocol.eval_episodes": 10,
+    },
+    "drq-sac": {
+        **_SHARED,
+        "settings.temperature_learning_rate": 1e-3,
+        "settings.initial_temperature": 0.1,
+        "settings.policy_every": 2,
+        "settings.log_std_low": -10.0,
+        "settings.log_std_high": 2.0,
+    },
+}
+
+
+def on_dmc(agent: str) -> dict[str, object]:
+    return as_dict(apply(configure(agent, "gym/X-v0"), tables.SUITES[agent, "dmc"], {}))
+
+
+@pytest.mark.parametrize("agent", PAPER)
+def test_settings_are_the_papers_table(agent):
+    found, layer = on_dmc(agent), tables.SUITES[agent, "dmc"]
+    assert {name: found[name] for name in PAPER[agent]} == PAPER[agent]
+    assert all("PEER appendix" in layer[name].origin for name in PAPER[agent] if name != "beta")
+
+
+def test_what_the_paper_prints_wrong_is_the_codes():
+    layer = tables.SUITES["curl-sac", "dmc"]
+    assert (layer["settings.initial_temperature"].value, layer["settings.temperature_beta1"].value) == (0.1, 0.5)
+    assert all("prints" in layer[f"settings.{name}"].origin for name in ("initial_temperature", "temperature_beta1"))
+
+
+def test_cheetah_learns_more_slowly():
+    layer = tables.TASKS["curl-sac", "dmc/cheetah-run"]
+    assert {value.value for value in layer.values()} == {2e-4}
+    found = as_dict(apply(configure("curl-sac", "gym/X-v0"), layer, {}))
+    assert found["settings.contrastive_learning_rate"] == found["settings.actor_learning_rate"] == 2e-4
+
+
+@pytest.mark.parametrize("agent", ["curl-sac", "drq-sac"])
+def test_as_published_names_settings_that_differ(agent):
+    layer = tables.PRESETS[agent, "as-published"]
+    plain = as_dict(configure(agent, "gym/X-v0"))
+    published = as_dict(configure(agent, "gym/X-v0", preset="as-published"))
+    assert all(plain[name] != published[name] == value.value for name, value in layer.items())
+
+
+@pytest.mark.parametrize("agent", ["curl-sac", "drq-sac", "sac-ae", "drq-v2"])
+def test_small_is_for_machines_without_a_gpu(agent):
+    config, origins = defaults(agent, "gym/X-v0", profile="small")
+    assert config.learning.batch_size == 64
+    assert config.settings.critic.hidden == config.settings.actor.hidden == (256, 256)
+    assert config.settings.encoder.strides == (3, 2)
+    assert origins["settings.encoder.strides"].startswith("ours")

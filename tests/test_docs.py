@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import peer_rl.regularizers
+from peer_rl.regularizers.inputs import Watch
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -23,7 +23,7 @@ def words(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(peer_rl.regularizers._Watch, "warned", False)
+    monkeypatch.setattr(Watch, "warned", set())
     text = page.read_text()
     namespace: dict[str, object] = {"__name__": "page"}
     for match in BLOCK.finditer(text):

@@ -9,6 +9,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.configs import find_agent
+from peer_rl.configs.beta import describe_beta
 from peer_rl.configs.checks import check_not_negative, check_positive
 
 
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     result = policy.evaluate(options.episodes, options.seed)
     spread = f" +- {np.std(result.returns, ddof=1):.2f}" if options.episodes > 1 else ""
     frames = policy.step * policy.frames_per_step
-    beta = f", beta {policy.config.beta:g}" if find_agent(policy.config.agent).td_target else ""
+    beta = f", beta {describe_beta(policy.config)}" if find_agent(policy.config.agent).td_target else ""
     print(f"{policy.config.agent} on {policy.config.task}, seed {policy.config.seed}{beta}")
     print(f"trained for {policy.step} steps = {frames} frames")
     print(f"return {result.mean:.2f}{spread} (mean and standard deviation over {options.episodes} episodes)")

@@ -13,9 +13,10 @@ from tyro.conf import arg
 
 from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
+from peer_rl.configs.beta import AUTO, check_weight, describe_beta
 from peer_rl.configs.checks import check_not_negative, check_positive
 from peer_rl.configs.environment import task_of
-from peer_rl.configs.resolve import canonical, check_weight, defaults
+from peer_rl.configs.resolve import canonical, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import ConfigError
 from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> int:
     mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
     mirrors += [WandB(options.wandb)] if options.wandb else []
     entry, run = find_agent(options.run.agent), options.run
-    beta = f" beta={run.beta:g}" if entry.td_target else ""
+    beta = f" beta={describe_beta(run)}" if entry.td_target else ""
     if not entry.resumes and not options.quiet:
         _say_whether_it_starts_again(options)
     seconds = options.checkpoint_seconds
@@ -102,12 +103,15 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     prog = f"peer-rl train {agent}"
     kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
-    check_weight(options.run, given=any(word.partition("=")[0] == "--beta" for word in rest))
+    given = {word.partition("=")[0][2:].replace("-", "_") for word in rest}
+    check_weight(options.run, given=given)
     run = canonical(_with_frames(options.run, options.frames))
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
     origins |= {name: "given" for name in ("task", "preset", "profile") if f"--{name}" in rest}
+    if run.beta == "auto":
+        origins |= {name: "of beta auto" for name in AUTO if name not in given}
     return replace(options, run=run, frames=None), origins
 
 

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from peer_rl.configs.agents import find_agent
+from peer_rl.configs.beta import AUTO, check_weight, settle_beta
 from peer_rl.configs.environment import check_environment, table_layer
 from peer_rl.configs.layers import Layer, Value
 from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS
@@ -122,7 +123,7 @@ def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper"
     config, origins = defaults(agent, task, preset=preset, profile=profile)
     layer = {_full_path(config, name): Value(value, "given") for name, value in given.items()}
     wanted = apply(config, layer, origins)
-    check_weight(wanted, given="beta" in given)
+    check_weight(wanted, given=given)
     return canonical(wanted)
 
 
@@ -165,34 +166,18 @@ def _named_preset(agent: str, preset: str) -> Layer:
 
 
 def canonical(config: AnyRunConfig) -> AnyRunConfig:
-    """One spelling for the plain backbone: ``--regularizer none`` and ``--beta 0`` are the same run."""
-    check_beta(config)
+    """One spelling for each run, so that equal runs have equal configs."""
+    config = settle_beta(config)
     check_environment(config)
-    if config.regularizer == "none" or config.beta == 0:
-        return dataclasses.replace(config, regularizer="peer", beta=0.0)
     return config
-
-
-def check_beta(config: AnyRunConfig) -> None:
-    """Refuse a regularizer for an agent that has nothing to regularize."""
-    if find_agent(config.agent).td_target or (config.beta == 0 and config.regularizer in ("peer", "none")):
-        return
-    option = "--beta" if config.beta else "--regularizer"
-    raise ConfigError(f"{config.agent} has no TD target, so PEER does not apply; leave out {option}")
-
-
-def check_weight(config: AnyRunConfig, *, given: bool) -> None:
-    """Refuse a regularizer by name whose beta, not given, is a baseline's 0: it would be left out without a word."""
-    if find_agent(config.agent).td_target and config.regularizer not in ("peer", "none") and not (config.beta or given):
-        raise ConfigError(
-            f"{config.agent} is a baseline, whose beta is 0; give --beta beside --regularizer {config.regularizer}"
-        )
 
 
 def variant(config: AnyRunConfig) -> str:
     """``AGENT[+VARIANT]``: the settings that differ from the task's defaults, sorted, so experiments share runs."""
     base, _ = defaults(config.agent, config.task, profile=config.profile)
     normal, mine = as_dict(base), as_dict(config)
+    if config.beta == "auto":
+        normal |= {name: value for name, value in AUTO.items() if name != "beta"}
     elsewhere = {"agent", "task", "seed", "profile", "preset", "device", "threads"}
     words = [_word(path, value) for path, value in mine.items() if path not in elsewhere and normal.get(path) != value]
     name = "+".join([config.agent, *sorted(words)])
@@ -210,6 +195,6 @@ def _word(path: str, value: Any) -> str:
     key = option_name(path)
     if isinstance(value, list):
         return f"{key}{'x'.join(str(item) for item in value)}"
-    if isinstance(value, str):
+    if isinstance(value, str) and value != "auto":
         return f"{key}-{re.sub(r'[^A-Za-z0-9_.-]', '-', value)}"
     return f"{key}{int(value) if value == round(value) else value}" if isinstance(value, float) else f"{key}{value}"

@@ -106,10 +106,14 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     """The agent's own hyper-parameters."""
     seed: int = 0
     """Seed of everything random. The same seed with another beta starts from the same weights."""
-    beta: float = 5e-4
-    """Weight of the regularizer in the critic's loss; 0 is the plain backbone, bit for bit."""
+    beta: float | Literal["auto"] = 5e-4
+    """Weight of the regularizer in the critic's loss; 0 is the plain backbone, auto adapts to --beta-target."""
+    beta_target: float | None = None
+    """With beta auto: the mean cosine of phi and phi' that it strives for; 0.9 unless said."""
+    beta_rate: float | None = None
+    """With beta auto: log beta += rate * (cosine - target) at each update; 0.01 unless said."""
     regularizer: str = "peer"
-    """peer, cosine-peer, feature-norm, dr3, beer, none, or module:Class of your own."""
+    """peer, cosine-peer, feature-norm, dr3, beer, none, or module:name of your own class or function."""
     steps: int | None = None
     """Agent steps to train for."""
     episodes: int | None = None
@@ -139,7 +143,12 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
 
     def __post_init__(self) -> None:
         check_not_negative("seed", self.seed)
-        check_not_negative("beta", self.beta)
+        if self.beta != "auto":
+            check_not_negative("beta", self.beta)
+        if self.beta_target is not None and not -1 <= self.beta_target <= 1:
+            raise ConfigError(f"beta_target must be a cosine, in [-1, 1], but is {self.beta_target}")
+        if self.beta_rate is not None:
+            check_not_negative("beta_rate", self.beta_rate)
         check_positive("threads", self.threads)
         for name in ("steps", "episodes", "max_episode_steps", "action_repeat", "image_size", "frame_stack"):
             value = getattr(self, name)

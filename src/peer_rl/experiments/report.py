@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from peer_rl.configs.beta import describe_beta
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, SHORTEST, START
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import PeerError
@@ -273,7 +274,7 @@ def table_csv(results: Sequence[TaskResult], found: Sequence[Study]) -> str:
         seeds = " ".join(str(seed) for seed in sorted(summary.values))
         counts = [difference.count if difference else 0, group.mean_count("step"), group.mean_count("frame")]
         exact = [repr(value) if math.isfinite(value) else "" for value in (*numbers, *counts)]
-        writer.writerow([*group.key, f"{group.config.beta:g}", summary.measure.name, seeds, *exact])
+        writer.writerow([*group.key, describe_beta(group.config), summary.measure.name, seeds, *exact])
     return file.getvalue()
 
 

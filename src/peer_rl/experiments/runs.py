@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.configs import find_agent, variant
+from peer_rl.configs.beta import describe_beta
 from peer_rl.configs.resolve import canonical
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import PeerError, RunError
@@ -220,7 +221,8 @@ def group_runs(records: Sequence[RunRecord]) -> list[Group]:
 
 def _order(group: Group) -> tuple[int, str, str, float, str]:
     config = group.config
-    return _PROFILES.index(group.profile), group.task, config.agent, config.beta, group.key[2]
+    beta = math.inf if config.beta == "auto" else config.beta
+    return _PROFILES.index(group.profile), group.task, config.agent, beta, group.key[2]
 
 
 def _plain(config: AnyRunConfig) -> AnyRunConfig:
@@ -234,7 +236,7 @@ def _label(config: AnyRunConfig, *, several: bool) -> str:
     if several and config.beta:
         name = f"{config.agent.upper()} + {regularizer}"
     others = [word for word in variant(_plain(config)).split("+")[1:] if word != "beta0"]
-    shown = f"{name} (beta = {config.beta:g})" if find_agent(config.agent).td_target else name
+    shown = f"{name} (beta = {describe_beta(config)})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])
 
 

@@ -13,13 +13,14 @@ import torch
 
 from peer_rl.agents import Agent, Array
 from peer_rl.configs import AGENTS, find_agent
+from peer_rl.configs.beta import settle_beta
 from peer_rl.configs.environment import task_of
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import env_of, spec_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import CheckpointError, ConfigError
 from peer_rl.plugins import load_object
-from peer_rl.regularizers import make
+from peer_rl.regularizers import ConstrainedPEER, Regularizer, make
 from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Observers, Progress
@@ -166,7 +167,7 @@ class Trainer:
                     self.replay.update_priorities(update.priorities)
             except ValueError as error:  # features, a loss or a priority that is not finite
                 raise self.run.stopped(self.step, str(error)) from error
-            self.observers.add(update.metrics)
+            self.observers.add({**update.metrics, **self.agent.regularizer.adapt()})
             self.progress.updates += 1
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
@@ -175,11 +176,12 @@ class Trainer:
         """Publish a checkpoint, between episodes only; never one whose losses or weights are not finite."""
         self.observers.finite_means()
         began = time.monotonic()
-        agent = self.agent.state_dict()
-        if not all_finite(agent):
+        agent, regularizer = self.agent.state_dict(), self.agent.regularizer.state_dict()
+        if not (all_finite(agent) and all_finite(regularizer)):
             raise self.run.stopped(self.step, "a weight became NaN or infinite")
         counters = {name: getattr(self.progress, name) for name in _COUNTERS}
         loop = {**counters, **self.observers.state_dict(), "streams": self.streams.state_dict()}
+        loop["regularizer"] = regularizer  # beside the agent: a policy is loaded without one
         components = {"agent": agent, "loop": loop, "replay": self.replay.state_dict()}
         self.run.checkpoints.save(self.step, components, self.replay.ring, self.observers.commit())
         self._saved = time.monotonic()
@@ -192,6 +194,7 @@ class Trainer:
         loop = checkpoint.components["loop"]
         try:
             self.agent.load_state_dict(checkpoint.components["agent"])
+            self.agent.regularizer.load_state_dict(loop.get("regularizer", {}))
             self.streams.load_state_dict(loop["streams"])
             for name in _COUNTERS:
                 setattr(self.progress, name, loop[name])
@@ -214,9 +217,18 @@ def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Ag
             f"agents that fit: {', '.join(fitting)}"
         )
     try:
-        regularizer = make(config.regularizer, config.beta)
+        regularizer = _regularizer_of(config)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     rng = Stream(config.seed, "initialise", device=torch.device("cpu"))
     agent: Agent = load_object(entry.build)(config.settings, spec, regularizer=regularizer, rng=rng, device=device)
     return agent
+
+
+def _regularizer_of(config: AnyRunConfig) -> Regularizer:
+    settled = settle_beta(config)
+    if settled.beta != "auto":
+        return make(settled.regularizer, settled.beta)
+    assert settled.beta_target is not None
+    assert settled.beta_rate is not None
+    return ConstrainedPEER(settled.beta_target, settled.beta_rate)

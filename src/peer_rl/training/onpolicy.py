@@ -25,9 +25,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from peer_rl.agents import Array
 from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.onpolicy import OnPolicyPolicy, network_options, spaces_of
+from peer_rl.configs.beta import check_beta
 from peer_rl.configs.environment import task_of
 from peer_rl.configs.onpolicy import OnPolicySettings, PPOConfig
-from peer_rl.configs.resolve import check_beta
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import Env, env_of, spec_of
 from peer_rl.envs.spec import EnvSpec

@@ -265,20 +265,20 @@ def test_what_cannot_be_tapped_is_said_in_words(inputs: tuple[Tensor, Tensor]) -
         RepresentationTap(SB3Style(), "qf0")
     with pytest.raises(ValueError, match="must be a layer of the critic"):
         RepresentationTap(critic, nn.Linear(2, 1))
-    with pytest.raises(ValueError, match="layers of one shape"):
+    with pytest.raises(ValueError, match="layers with equally many inputs"):
         RepresentationTap(critic, ["fc1", "fc3"])
     with pytest.raises(ValueError, match="at least one layer"):
         RepresentationTap(critic, [])
     with pytest.raises(TypeError, match="has none"):
         RepresentationTap(nn.Sequential(nn.Conv1d(1, 1, 1)))
-    with pytest.raises(TypeError, match="must not be compiled"):
+    with pytest.raises(TypeError, match=r"must not be compiled already.*make the tap before"):
         RepresentationTap(torch.compile(critic, backend="eager"))
     with pytest.raises(TypeError, match="must not be a DataParallel"):
         RepresentationTap(nn.DataParallel(critic))
     with pytest.raises(TypeError, match=r"must be an nn.Module, not function"):
         RepresentationTap(lambda x: x)
     tap = RepresentationTap(critic, "fc3")
-    with pytest.raises(RuntimeError, match=r"inside torch\.vmap"):
+    with pytest.raises(RuntimeError, match=r"out of torch\.vmap"):
         torch.vmap(critic)(inputs[0][:, None], inputs[1][:, None])
     tap.remove()
 

@@ -18,6 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+RETURN_PHI = (
+    "if the last layer is linear all the same (batched parameters, say), return phi from the critic's forward "
+    "and give that to peer_loss"
+)
+
 
 class UncertainHeadWarning(UserWarning):
     """The critic's output is no linear layer's output, so its last linear layer was taken as the head."""
@@ -30,6 +35,7 @@ class Call:
     module: nn.Linear
     phi: Tensor
     output: Tensor
+    weight: Tensor
 
 
 class RepresentationTap:
@@ -48,6 +54,7 @@ class RepresentationTap:
         self._trace: list[Call] = []
         self._running = False
         self._taken: dict[nn.Module, Tensor] = {}
+        self._weights: dict[nn.Module, Tensor] = {}
         self._handles: list[RemovableHandle] = [
             critic.register_forward_pre_hook(self._begin),
             critic.register_forward_hook(self._end, always_call=True),
@@ -77,7 +84,10 @@ class RepresentationTap:
         """
         if not self.heads:
             raise RuntimeError("no head yet: call the tapped critic first, or name the layer with head=...")
-        weights = [head.weight.detach() for head in self.heads]
+        # As it was in the latest call: torch.func.functional_call puts other weights in a module's place.
+        weights = [self._weights.get(head, head.weight).detach() for head in self.heads]
+        if len({weight.shape for weight in weights}) > 1:
+            raise RuntimeError(f"{', '.join(self.head_names)} have different outputs, so there is no one head weight")
         if len(weights) > 1:
             return torch.stack(weights)
         return weights[0][0] if weights[0].shape[0] == 1 else weights[0]
@@ -89,7 +99,7 @@ class RepresentationTap:
 
     def clear(self) -> None:
         """Let go of the captured phi and, with it, of its graph."""
-        self._taken = {}
+        self._taken, self._weights = {}, {}
         self._trace = []
 
     def remove(self) -> None:
@@ -101,7 +111,7 @@ class RepresentationTap:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied critic copies its hooks and so this tap; phi, inside a graph, cannot be copied.
-        return {**self.__dict__, "_taken": {}, "_trace": []}
+        return {**self.__dict__, "_taken": {}, "_weights": {}, "_trace": []}
 
     def __enter__(self) -> RepresentationTap:
         return self
@@ -118,13 +128,15 @@ class RepresentationTap:
         self.clear()
         self._running = True
 
-    def _take(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _take(self, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._running:
-            self._taken[module] = _input(args, kwargs)
+            self._taken[module] = untransformed(args[0] if args else kwargs["input"])
+            self._weights[module] = module.weight
 
     def _record(self, module: nn.Linear, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         if self._running:
-            self._trace.append(Call(module, _input(args, kwargs), output))
+            phi = untransformed(args[0] if args else kwargs["input"])
+            self._trace.append(Call(module, phi, output, module.weight))
 
     def _end(self, _module: nn.Module, _args: Any, output: Any) -> None:
         self._running = False
@@ -143,6 +155,7 @@ class RepresentationTap:
             )
         self.heads = tuple(call.module for call in calls)
         self._taken = {call.module: call.phi for call in calls}
+        self._weights = {call.module: call.weight for call in calls}
         for handle in self._layer_handles:
             handle.remove()
         self._layer_handles = self._watch(self.heads)
@@ -159,8 +172,8 @@ def check_hookable(critic: nn.Module) -> None:
             raise TypeError("critic must not be scripted or traced, where hooks do not run: tap the Python module")
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             raise TypeError(
-                "critic must not be compiled, where hooks may be skipped: tap and call the module as it was "
-                "before torch.compile, or return phi from its forward"
+                "critic must not be compiled already, where new hooks may be skipped: make the tap before "
+                "torch.compile and then call the compiled one, or return phi from its forward"
             )
 
 
@@ -178,19 +191,22 @@ def _resolve(critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module
             raise ValueError(f"head {item!r} is not a layer of the critic; its linear layers: {names}")
         module = known[item] if isinstance(item, str) else item
         if not isinstance(module, nn.Linear):
-            raise TypeError(f"head must be an nn.Linear, for Q = <phi, w> to hold, not {type(module).__name__}")
+            raise TypeError(
+                f"head must be an nn.Linear, for Q = <phi, w> to hold, not {type(module).__name__}: {RETURN_PHI}"
+            )
         if not any(module is layer for layer in known.values()):
             raise ValueError(f"head must be a layer of the critic, which this {module} is not")
         found.append(module)
-    if len({(layer.in_features, layer.out_features) for layer in found}) > 1:
-        raise ValueError(f"head must name layers of one shape, not {', '.join(map(str, found))}")
+    if len({layer.in_features for layer in found}) > 1:
+        raise ValueError(f"head must name layers with equally many inputs, not {', '.join(map(str, found))}")
     return tuple(found)
 
 
 def _linears(critic: nn.Module) -> list[nn.Linear]:
     layers = [module for module in critic.modules() if isinstance(module, nn.Linear)]
     if not layers:
-        raise TypeError(f"critic must have an nn.Linear as its last layer, and {type(critic).__name__} has none")
+        name = type(critic).__name__
+        raise TypeError(f"critic must have an nn.Linear as its last layer, and {name} has none: {RETURN_PHI}")
     return layers
 
 
@@ -199,10 +215,13 @@ def layer_name(critic: nn.Module, layer: nn.Module) -> str:
     return next((name for name, module in critic.named_modules() if module is layer), "?") or "(the module itself)"
 
 
-def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    phi: Tensor = args[0] if args else kwargs["input"]
+def untransformed(phi: Tensor) -> Tensor:
+    """Return phi; raise RuntimeError inside torch.vmap, which phi could not leave."""
     if torch._C._functorch.is_batchedtensor(phi):
-        raise RuntimeError("phi cannot be tapped inside torch.vmap: return it from the critic's forward instead")
+        raise RuntimeError(
+            "phi cannot be taken out of torch.vmap by a hook: return it from the critic's forward, beside Q, "
+            "and give it to peer_loss"
+        )
     return phi
 
 
@@ -226,7 +245,7 @@ def find_heads(trace: list[Call], output: Any) -> tuple[list[Call], bool]:
     if not trace:
         raise RuntimeError("the forward pass ran no linear layer: name the last layer with head=...")
     outputs = list(tensors_in(output))
-    calls = [call for call in trace if any(_holds(whole, call.output) for whole in outputs)]
+    calls = [call for call in trace if any(holds(whole, call.output) for whole in outputs)]
     if not calls:
         return [trace[-1]], False
     # An output that holds features beside Q values may match a hidden layer; heads have the last one's shape.
@@ -235,7 +254,7 @@ def find_heads(trace: list[Call], output: Any) -> tuple[list[Call], bool]:
     return list(heads.values()), True
 
 
-def _holds(whole: Tensor, part: Tensor) -> bool:
+def holds(whole: Tensor, part: Tensor) -> bool:
     """Whether an output is a head's output, reshaped, or holds it along one axis, stacked or concatenated."""
     part, whole = part.detach(), whole.detach()
     if whole.numel() < part.numel() or whole.dtype != part.dtype or whole.device != part.device:

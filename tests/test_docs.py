@@ -160,3 +160,14 @@ def test_a_wrong_command_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (["report", "runs", "--outt", "x"], ["train", "td3", "--task", "gym/Pendulum-v1", "--betta", "1"]):
         with pytest.raises(PeerError, match="Unrecognized options"):
             understand(wrong, monkeypatch)
+
+
+def test_the_sentences_of_the_troubleshooting_page_are_the_programs() -> None:
+    """Each quoted sentence, cut at its dots, is in the source; a literal broken over lines is put together."""
+    sources = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
+    program = re.sub(r'"\s*\n\s*f?"', "", sources)
+    rows = re.findall(r"^\| `(.+?)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    assert len(rows) > 30
+    for row in rows:
+        for piece in filter(None, (piece.strip() for piece in row.split("..."))):
+            assert piece in program, f"the program does not say: {piece!r} (of {row!r})"

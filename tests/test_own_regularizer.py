@@ -2,11 +2,13 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from running import leavings, peer_rl, tiny_run
+from running import OURS, final, leavings, peer_rl, tiny_run
 from torch import Tensor
 
 from peer_rl.errors import ConfigError, RunError
@@ -172,6 +174,30 @@ def test_a_wrapped_function_gets_a_detached_target() -> None:
     with pytest.raises(ValueError, match="function must be a callable"):
         wrap(3)  # type: ignore[arg-type]
     assert wrap(torch.dot).beta == 5e-4  # written in C, without a signature to look at
+
+
+def floats(tree: dict[str, Any]) -> Iterator[Tensor]:
+    for _, value in sorted(tree.items(), key=lambda item: str(item[0])):
+        if isinstance(value, dict):
+            yield from floats(value)
+        elif isinstance(value, Tensor) and value.is_floating_point():
+            yield value
+
+
+@pytest.mark.parametrize("agent", OURS)
+def test_every_agent_takes_it(agent: str, tmp_path: Path) -> None:
+    """PEER's formula, as a function of the user's, trains what PEER trains; without it something else comes out."""
+    short = {"steps": 204, "protocol.eval_every": 0, "protocol.diagnose_every": 0}
+    runs = {
+        "own": {"regularizer": "toy_envs:mean_inner_product", "beta": 0.1},
+        "peer": {"regularizer": "peer", "beta": 0.1},
+        "none": {"beta": 0.0},
+    }
+    left = {name: final(tiny_run(agent, tmp_path, **short, **run)).components["agent"] for name, run in runs.items()}
+    own, peer, none = (list(floats(left[name])) for name in runs)
+    for one, other in zip(own, peer, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+    assert any(not torch.allclose(one, other, rtol=1e-3, atol=1e-5) for one, other in zip(own, none, strict=True))
 
 
 class Moving(PEER):

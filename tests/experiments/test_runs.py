@@ -24,6 +24,16 @@ def test_runs_are_grouped_by_variant_with_sorted_seeds(tmp_path: Path) -> None:
     assert groups[0].backbone is None
 
 
+def test_a_beta_that_finds_itself_is_a_variant_beside_the_others(tmp_path: Path) -> None:
+    for beta in (0.0, 0.01, "auto"):
+        write_run(tmp_path, beta=beta)
+    write_run(tmp_path, beta="auto", beta_target=0.8, beta_rate=0.1)
+    plain, fixed, other, auto = group_runs(find_runs([tmp_path]))
+    assert auto.label == "cosine-peer (beta = auto for cosine 0.9)"
+    assert other.label == "cosine-peer (beta = auto for cosine 0.8 at rate 0.1)"
+    assert auto.backbone == other.backbone == fixed.backbone == plain.key
+
+
 def test_the_backbone_keeps_every_other_setting(tmp_path: Path) -> None:
     write_run(tmp_path, beta=0.01, **{"settings.tau": 0.5})
     (group,) = group_runs(find_runs([tmp_path]))

@@ -57,7 +57,7 @@ class ConstrainedPEER(Regularizer):
         self._log_beta = self._log_beta.to(phi.device)
         length, length_next = (torch.linalg.vector_norm(x, dim=-1) for x in (phi, phi_next))
         norm = torch.where(length == 0, 1.0, length)
-        inner = (phi * (norm.detach() / norm).unsqueeze(-1) * phi_next).sum(-1)  # (*leading, batch)
+        inner = (phi * phi_next).sum(-1) * (norm.detach() / norm)  # (*leading, batch)
         with torch.no_grad():
             cosines = inner / length / length_next  # 0 / 0, and so NaN, where there is no direction
             self._cosine = torch.where(cosines.isnan().all(), self.target, cosines.nanmean())

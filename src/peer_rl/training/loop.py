@@ -165,9 +165,10 @@ class Trainer:
                 update = self.agent.update(batch, index=self.progress.updates, rng=self.streams.update)
                 if update.priorities is not None:
                     self.replay.update_priorities(update.priorities)
+                adapted = self.agent.regularizer.adapt()
             except ValueError as error:  # features, a loss or a priority that is not finite
                 raise self.run.stopped(self.step, str(error)) from error
-            self.observers.add({**update.metrics, **self.agent.regularizer.adapt()})
+            self.observers.add({**update.metrics, **adapted})
             self.progress.updates += 1
 
     # -- checkpoints -----------------------------------------------------------------------------------------------

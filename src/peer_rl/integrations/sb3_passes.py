@@ -29,6 +29,9 @@ def critic_and_target(model: object) -> tuple[nn.Module, nn.Module]:
     for names in _PAIRS:
         critic, target = (getattr(model, name, None) for name in names)
         if isinstance(critic, nn.Module) and isinstance(target, nn.Module):
+            for network in (critic, target):
+                if hasattr(network, "_orig_mod") or getattr(network, "_compiled_call_impl", None) is not None:
+                    raise ConfigError("the critic is compiled, where hooks may be skipped: use it as it was before")
             return critic, target
     raise ConfigError(
         f"{type(model).__name__} has no critic with a target network, so there is no TD target and no phi': "

@@ -3,11 +3,11 @@
     python benchmarks/sb3_overhead.py
 
 Timed is ``train`` with two gradient steps, one of which updates the actor, too: TD3's cycle. The rest of ``learn``,
-steps of the environment above all, comes on top, and PEER adds nothing to it. Times are CPU times. Arms alternate in
-short blocks, in random order, because the machine's speed drifts; each block's first calls are not counted. `added` is
-the median over rounds of an arm's block time over the stock arm's in the same round, with a bootstrap interval;
-`at best` compares the fastest twentieth of all calls, which other processes disturb least. The second arm, our class
-with beta 0, should read 0.
+steps of the environment above all, comes on top, and PEER adds nothing to it. Times are CPU times. All arms train the
+same networks. They alternate in short blocks, in random order, because the machine's speed drifts; each block's first
+call is not counted. `added` is the median over rounds of an arm's block time over the stock arm's in the same round,
+with a bootstrap interval; `at best` compares the fastest twentieth of all calls, which other processes disturb least.
+The second arm, our class with beta 0, should read 0.
 
 Measured in two processes: with glibc's default, which is what a script of yours gets, and after
 ``peer_rl.training.memory.keep_freed_memory()``.
@@ -37,7 +37,7 @@ from peer_rl.integrations.sb3 import TD3
 from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, ROWS = 256, 17, 6, 10_000
-WARM_UP, BLOCK = 2, 10
+WARM_UP, BLOCK = 1, 4
 RESULT = Path(__file__).parent / "results" / "sb3_overhead.json"
 ALLOCATORS = {"glibc's default": [], "memory kept": ["--keep"]}
 ARMS = {
@@ -55,16 +55,22 @@ class Spaces(gym.Env):
     action_space = spaces.Box(-1.0, 1.0, (ACTION,), np.float32)
 
 
-def agent(name: str) -> stable_baselines3.TD3:
-    kind, settings = ARMS[name]
-    model = kind("MlpPolicy", Spaces(), buffer_size=ROWS, device="cpu", seed=0, **settings)
-    model.set_logger(Logger(folder=None, output_formats=[]))
-    rng, buffer = np.random.default_rng(0), model.replay_buffer
+def agents() -> dict[str, stable_baselines3.TD3]:
+    """One agent per arm; all of them train the same networks on the same rows, so that only the update differs."""
+    found = {}
+    for name, (kind, settings) in ARMS.items():
+        model = kind("MlpPolicy", Spaces(), buffer_size=ROWS, device="cpu", seed=0, **settings)
+        model.set_logger(Logger(folder=None, output_formats=[]))
+        first = found.setdefault("plain", model)
+        model.policy, model.replay_buffer = first.policy, first.replay_buffer
+        model._create_aliases()
+        found[name] = model
+    rng, buffer = np.random.default_rng(0), found["plain"].replay_buffer
     for column in (buffer.observations, buffer.next_observations, buffer.rewards):
         column[:] = rng.normal(size=column.shape)
     buffer.actions[:] = rng.uniform(-1, 1, buffer.actions.shape)
     buffer.full = True
-    return model
+    return found
 
 
 def timed(model: stable_baselines3.TD3) -> float:
@@ -75,18 +81,18 @@ def timed(model: stable_baselines3.TD3) -> float:
 
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     torch.set_num_threads(1)
-    agents, order = {name: agent(name) for name in ARMS}, random.Random(0)
+    models, order = agents(), random.Random(0)
     times: dict[str, list[list[float]]] = {name: [] for name in ARMS}
     for _ in range(rounds):
         for name in order.sample(list(ARMS), len(ARMS)):
-            block = [timed(agents[name]) for _ in range(WARM_UP + BLOCK)]
+            block = [timed(models[name]) for _ in range(WARM_UP + BLOCK)]
             times[name].append(block[WARM_UP:])
     return {name: summary(times[name], times["plain"]) for name in ARMS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What PEER adds to an update of Stable-Baselines3's TD3.")
-    parser.add_argument("--rounds", type=int, default=60, help=f"blocks of {BLOCK} calls per arm")
+    parser.add_argument("--rounds", type=int, default=150, help=f"blocks of {BLOCK} calls per arm")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)

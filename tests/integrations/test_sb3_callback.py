@@ -18,7 +18,7 @@ from peer_rl.integrations.sb3 import TD3, RepresentationCallback, representation
 
 KINDS = {**STOCK, "DDPG": stable_baselines3.DDPG}
 NAMES = pytest.mark.parametrize("name", list(KINDS))
-STEPS = 60
+STEPS = 48
 ALWAYS = {
     "cosine",
     "inner_product",

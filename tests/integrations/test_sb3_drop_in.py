@@ -23,7 +23,7 @@ from peer_rl.regularizers import PEER, CosinePEER, Regularizer
 NAMES = pytest.mark.parametrize("name", list(OURS))
 CONTINUOUS = pytest.mark.parametrize("name", ["TD3", "SAC", "TQC"])
 DISCRETE = pytest.mark.parametrize("name", ["DQN", "QRDQN"])
-STEPS = 60
+STEPS = 48
 
 
 def observations(model, rows: int = 10) -> np.ndarray:
@@ -217,11 +217,11 @@ def test_state_dependent_exploration():
 
 def test_callbacks(tmp_path):
     callbacks = [
-        CheckpointCallback(save_freq=30, save_path=tmp_path, name_prefix="at"),
-        EvalCallback(DummyVecEnv([lambda: Monitor(env_for("TD3"))]), eval_freq=30, n_eval_episodes=1, verbose=0),
+        CheckpointCallback(save_freq=24, save_path=tmp_path, name_prefix="at"),
+        EvalCallback(DummyVecEnv([lambda: Monitor(env_for("TD3"))]), eval_freq=24, n_eval_episodes=1, verbose=0),
     ]
     model = tiny(TD3, beta=0.1).learn(STEPS, callback=callbacks)
-    assert_same_bits(TD3.load(tmp_path / "at_60_steps"), TD3.load(tmp_path / "at_60_steps.zip"))
+    assert_same_bits(TD3.load(tmp_path / "at_48_steps"), TD3.load(tmp_path / "at_48_steps.zip"))
     assert callbacks[1].n_calls == STEPS
     # an observer of Stable-Baselines3's own changes nothing in ours either
     assert_same_bits(model, tiny(TD3, beta=0.1).learn(STEPS))

@@ -140,17 +140,17 @@ def test_beta_0_is_stable_baselines3_bit_for_bit_and_hooks_nothing(name, monkeyp
         raise AssertionError("a hook")
 
     monkeypatch.setattr(nn.Module, "register_forward_pre_hook", refuse)
-    ours, stock = tiny(OURS[name], beta=0).learn(120), tiny(STOCK[name]).learn(120)
+    ours, stock = tiny(OURS[name], beta=0).learn(60), tiny(STOCK[name]).learn(60)
     assert_same_bits(ours, stock)
     assert "train/regularizer" not in ours.logger.name_to_value
     with pytest.raises(AssertionError, match="a hook"):
-        tiny(OURS[name]).learn(120)
+        tiny(OURS[name]).learn(60)
 
 
 @NAMES
 def test_beta_changes_no_random_draw(name):
     """With a beta too small for float32 every number is drawn as without, so runs pair by seed."""
-    assert_same_bits(tiny(OURS[name], beta=1e-30).learn(120), tiny(STOCK[name]).learn(120))
+    assert_same_bits(tiny(OURS[name], beta=1e-30).learn(60), tiny(STOCK[name]).learn(60))
 
 
 def test_no_hook_stays_and_no_phi_next_is_left_even_if_an_update_breaks(monkeypatch):

@@ -66,25 +66,36 @@ def draw(features: Features, report: Report, title: str, out: Path) -> None:
     phi, phi_next = (x if x.dim() == 3 else x[None] for x in (features.phi, features.phi_next))
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
     spectrum, activity, cosine, discrepancy = axes.flat
-    for head, (seen, seen_next) in enumerate(zip(phi, phi_next, strict=True)):
-        label = f"head {head}"
-        values = torch.linalg.svdvals(seen)
-        spectrum.semilogy(range(1, len(values) + 1), (values / values[0]).clamp(min=1e-8), label=label)
-        mean = seen.abs().mean(0)
-        activity.hist((mean / mean.mean()).numpy(), bins=40, alpha=0.6, label=label)
-        cosine.hist(torch.cosine_similarity(seen, seen_next).numpy(), bins=40, alpha=0.6, label=label)
+    for head, values in enumerate(torch.linalg.svdvals(phi)):
+        spectrum.semilogy(range(1, len(values) + 1), values / values[0], label=f"head {head}")
     spectrum.axvline(report.effective_rank, color="black", ls="--", label=f"effective rank {report.effective_rank:g}")
-    spectrum.set(title="Singular values of phi", xlabel="index", ylabel="relative to the largest")
-    activity.axvline(DORMANT_THRESHOLD, color="black", ls="--", label=f"dormant: {report.dormant_fraction:.0%}")
-    activity.set(title="Activity of the units", xlabel="mean |activation|, over the layer's mean", ylabel="units")
+    spectrum.set(title="Singular values of phi", xlabel="index", ylabel="relative to the largest", ylim=(1e-7, 2))
+    mean = phi.abs().mean(1)
+    relative = (mean / mean.mean(1, keepdim=True)).clamp(min=1e-3)
+    histogram(activity, relative, torch.logspace(-3, 2, 60))
+    activity.axvline(
+        DORMANT_THRESHOLD, color="black", ls="--", label=f"left of it dormant: {report.dormant_fraction:.0%}"
+    )
+    activity.set(
+        title="Activity of the units", xlabel="mean |activation| over the layer's mean, at least 0.001", ylabel="units"
+    )
+    activity.set_xscale("log")
+    histogram(cosine, torch.cosine_similarity(phi, phi_next, dim=-1), 60)
     cosine.axvline(report.cosine, color="black", ls="--", label=f"mean {report.cosine:.3f}")
-    cosine.set(title="Cosine of phi(s, a) and the target's phi(s', a')", xlabel="cosine", ylabel="rows")
+    cosine.set(title="Cosine of phi(s, a) and the target's phi(s', a')", xlabel="cosine", ylabel="rows", yscale="log")
     draw_drd(discrepancy, features, report)
     for axis in (spectrum, activity, cosine):
         axis.legend(fontsize="small")
     figure.suptitle(title)
     figure.savefig(out, dpi=120)
     plt.close(figure)
+
+
+def histogram(axis: plt.Axes, heads: torch.Tensor, bins: int | torch.Tensor) -> None:
+    """One outline per head over the same bins; undefined rows are left out."""
+    known = [rows[~rows.isnan()].numpy() for rows in heads]
+    labels = [f"head {head}" for head in range(len(known))]
+    axis.hist(known, bins=bins, histtype="stepfilled", alpha=0.5, label=labels)
 
 
 def draw_drd(axis: plt.Axes, features: Features, report: Report) -> None:
@@ -102,8 +113,8 @@ def draw_drd(axis: plt.Axes, features: Features, report: Report) -> None:
         gamma=features.discount,
         same_action=features.same_action,
     )
-    for head, rows in enumerate(found if found.dim() == 2 else found[None]):
-        axis.hist(rows[~rows.isnan()].numpy(), bins=40, alpha=0.6, label=f"head {head}")
+    histogram(axis, found if found.dim() == 2 else found[None], 60)
+    axis.set_yscale("log")
     axis.axvline(0, color="black", ls="--", label=f"above 0: {report.drd_share_positive:.0%}")
     axis.legend(fontsize="small")
 

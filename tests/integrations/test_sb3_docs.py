@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "stable-baselines3.md"
 def test_the_pages_first_script(tmp_path):
     script = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
     assert len([line for line in script.splitlines() if line.strip()]) <= 10
-    shorter, cut = re.subn(r"total_timesteps=[\d_]+", "total_timesteps=200", script)
+    shorter, cut = re.subn(r"total_timesteps=[\d_]+", "total_timesteps=300", script)
     assert cut == 2
     (tmp_path / "script.py").write_text(shorter)
     command = [sys.executable, "-W", "error", "script.py"]
@@ -26,5 +26,5 @@ def test_the_pages_first_script(tmp_path):
         events = EventAccumulator(str(tmp_path / folder))
         events.Reload()
         assert {"representation/cosine", "representation/drd"} <= set(events.Tags()["scalars"])
-        assert [point.step for point in events.Scalars("representation/cosine")] == [200]
+        assert [point.step for point in events.Scalars("representation/cosine")] == [300]
     assert {path.name for path in tmp_path.glob("*.zip")} == {"cartpole.zip", "pendulum.zip"}

@@ -215,4 +215,4 @@ def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> 
     tests = str(Path(__file__).parent)
     env = {**os.environ, "PYTHONPATH": tests, "COLUMNS": "100", **environment}
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from peer_rl.bench.passes import cartpole
 from peer_rl.bench.pixels import ATARI
 from peer_rl.configs.run import LearningConfig, PrioritisedConfig
 from peer_rl.envs.spec import EnvSpec
@@ -41,6 +42,7 @@ class Case:
 CASES = {
     "curl-rainbow": Case(ATARI, PrioritisedConfig(n_step=20, batch_size=32, buffer_size=100_000), 900),
     "drq-dqn": Case(ATARI, LearningConfig(n_step=10, batch_size=32, buffer_size=100_000), 900),
+    "curl-sac": Case(cartpole(100), LearningConfig(batch_size=512, buffer_size=100_000), 250),
 }
 """By agent: those whose replay is large."""
 
@@ -57,7 +59,7 @@ class Player:
         self.observations = rng.integers(1, 256, (64, *shape), dtype=np.uint8).astype(case.spec.observation_dtype)
         self.first = self.observations[0].copy()
         self.first[: shape[0] - shape[0] // case.spec.stack] = 0  # blanks, as an environment pads its first stack
-        self.action = 0
+        self.action = np.zeros(*case.spec.action_column)
 
     def step(self) -> None:
         """Add one."""
@@ -103,16 +105,18 @@ def time_draws(player: Player, draws: int) -> list[float]:
     return times[draws // 10 :]
 
 
-def measure_replay(agent: str, draws: int) -> dict[str, Any]:
-    """The agent's replay, full, in a process of its own, so that the memory is its own too."""
+def measure_replay(agent: str, draws: int, rows: int | None = None) -> dict[str, Any]:
+    """The agent's replay, or one of ``rows``, full, in a process of its own, so that the memory is its own too."""
     with get_context("spawn").Pool(1) as process:
-        return process.apply(_measure, (agent, draws))
+        return process.apply(_measure, (agent, draws, rows))
 
 
-def _measure(agent: str, draws: int) -> dict[str, Any]:
+def _measure(agent: str, draws: int, rows: int | None) -> dict[str, Any]:
     keep_freed_memory()
     torch.set_num_threads(1)
     case = CASES[agent]
+    if rows:
+        case = replace(case, learning=replace(case.learning, buffer_size=rows))
     player, grown = filled(case)
     times = time_draws(player, draws)
     size = replay_size(case.learning, case.spec)

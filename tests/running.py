@@ -215,4 +215,4 @@ def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> 
     places = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "COLUMNS": "100", **environment}
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the tests need from Debian beside Python: a C++ compiler (torch.compile) and a GL library (pictures of MuJoCo).
+# What the tests need from Debian beside Python: a C++ compiler (torch.compile), a GL library (pictures
+# of MuJoCo) and a browser (reports).
 # Installs what is missing if we may; otherwise says what to install, and the tests that need it are skipped.
 set -eu
 [ "$(uname)" = Linux ] || exit 0
@@ -16,6 +17,7 @@ can_draw() { # libEGL alone is not enough: it needs a driver, Mesa's or NVIDIA's
 missing=""
 command -v g++ >/dev/null || missing="$missing g++"
 can_draw || missing="$missing libosmesa6"
+command -v chromium >/dev/null || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing$missing (a minute or two, once) ..."

@@ -23,7 +23,7 @@ PANELS = (
     ("diagnostics", "drd_head0", "DRD of the first critic"),
     ("diagnostics", "cosine", "Cosine of phi and the target's phi'"),
 )
-_COLOURS = ("#6b6b6b", "#C8102E", "#1f77b4", "#2a9d3a")
+_BACKBONE, _REGULARIZED = "#6b6b6b", ("#C8102E", "#1f77b4", "#2a9d3a")
 _STYLE: Any = {
     "font.size": 9.5,
     "axes.titlesize": 10.5,
@@ -88,6 +88,7 @@ def draw_figure1(groups: Sequence[Group], path: Path) -> None:
                 axes.set_title(title, fontweight="bold")
                 axes.set_xlabel("environment frames")
             row[0].set_ylabel(agent)
+            row[0].set_ylim(bottom=0)
             level, count = random_play(members)
             if count:
                 row[0].axhline(level, color="#333", linestyle=":", linewidth=1.4, label="random play")
@@ -97,7 +98,9 @@ def draw_figure1(groups: Sequence[Group], path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, groups: Sequence[Group], log: str, name: str) -> None:
-    for colour, group in zip(_COLOURS, groups, strict=False):
+    regularized = iter(_REGULARIZED * len(groups))
+    for group in groups:
+        colour = _BACKBONE if group.config.beta == 0 else next(regularized)
         found = series(group, log, name)
         if found is None:
             continue

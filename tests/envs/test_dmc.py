@@ -296,7 +296,8 @@ def test_every_renderer_that_is_there_draws_a_run_and_is_in_its_manifest(backend
     """dm_control takes one for good when it is imported, so each has a process."""
     options = ["--image-size", "32", "--crop", "28", "--steps", "20", "--start-steps", "15", "--eval-every", "0"]
     command = ("train", "curl-sac", "--task", "dmc/reacher-easy", "--profile", "smoke", *options, "--quiet")
-    result = peer_rl(*command, "--runs", tmp_path, MUJOCO_GL=backend)
+    # MuJoCo refuses another backend than that of PyOpenGL, which these tests may have chosen by drawing
+    result = peer_rl(*command, "--runs", tmp_path, MUJOCO_GL=backend, PYOPENGL_PLATFORM=backend)
     assert (result.returncode, result.stderr) == (0, "")
     (manifest,) = tmp_path.rglob("manifest.json")
     assert json.loads(manifest.read_text())["environment"].endswith(f"drawn in draft quality by {backend}")

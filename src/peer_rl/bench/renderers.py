@@ -36,7 +36,7 @@ def measure_renderers(pictures: int, tell: Callable[[str], None]) -> list[Row]:
 
 
 def _measure(backend: str, pictures: int) -> list[Row]:
-    os.environ["MUJOCO_GL"] = backend
+    os.environ["MUJOCO_GL"] = os.environ["PYOPENGL_PLATFORM"] = backend  # an inherited platform would win
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     return [
         {

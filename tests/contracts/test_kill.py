@@ -17,7 +17,8 @@ _SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-ever
 _ATARI = ["--start-steps", "100", "--buffer-size", "700", "--update-every", "8", "--eval-every", "0", "--atoms", "11"]
 _TINY_ENCODER = ["--encoder.channels", "4", "8", "--encoder.kernels", "5", "3", "--encoder.strides", "3", "2"]
 _FRAMES = ["--image-size", "24", "--crop", "20", "--render-quality", "draft", "--max-episode-steps", "40"]
-_DMC = ["--start-steps", "100", "--buffer-size", "500", "--batch-size", "8", "--latent", "8", "--eval-every", "300"]
+_DMC = ["--start-steps", "100", "--buffer-size", "300", "--batch-size", "8", "--latent", "8", "--update-every", "3"]
+_DMC += ["--eval-every", "250", "--eval-episodes", "1"]
 COMMANDS = {
     "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
@@ -25,7 +26,7 @@ COMMANDS = {
     "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
     "DMControl from pixels": (
         1,
-        900,
+        500,
         ["curl-sac", "--task", "dmc/cartpole-swingup", *_NETWORKS, *_TINY_ENCODER, *_FRAMES, *_DMC],
     ),
 }

@@ -212,7 +212,7 @@ def leavings(path: Path) -> dict[str, bytes]:
 
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line, as a user types it."""
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "100", **environment}
+    places = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "COLUMNS": "100", **environment}
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)

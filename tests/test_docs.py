@@ -63,7 +63,7 @@ def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
                 importlib.invalidate_caches()
             # Empty lines in front make a traceback show the page's own line numbers.
             source = "\n" * (text[: match.start()].count("\n") + 1) + match[1]
-            # Stable-Baselines3's longer trainings are cut; tests/integrations/test_sb3_docs.py looks at what they leave.
+            # Stable-Baselines3's longer trainings are cut; test_sb3_docs.py looks at what they leave.
             source = re.sub(r"total_timesteps=\d+_000", "total_timesteps=200", source)
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

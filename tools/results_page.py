@@ -3,7 +3,9 @@
     python tools/results_page.py
 
 A table stands between ``<!-- results FOLDER TASK -->`` and ``<!-- end -->``: FOLDER below results/, TASK as in
-``peer-rl list tasks``. tests/test_results.py compares the page with what this would write.
+``peer-rl list tasks``. ``<!-- results FOLDER TASK figure1 -->`` also draws docs/figures/figure1-SUITE-NAME.png, DRD and
+cosine as in the paper's figure 1, and tells the return of random play. tests/test_results.py compares the page with
+what this would write.
 """
 
 from __future__ import annotations
@@ -13,18 +15,24 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from peer_rl.envs.tasks import find_task
+from peer_rl.experiments.figure1 import draw_figure1, random_play
 from peer_rl.experiments.report import write_report
 from peer_rl.experiments.runs import Group, RunRecord, find_runs, group_runs
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
-BLOCK = re.compile(r"(<!-- results (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- results (\S+) (\S+)( figure1)? -->\n).*?(<!-- end -->)", re.DOTALL)
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
 
-def table(folder: str, task: str) -> str:
+def groups_of(folder: str, task: str) -> list[Group]:
+    """The variants of one task."""
+    return [group for group in group_runs(find_runs([ROOT / "results" / folder])) if group.task == task]
+
+
+def table(groups: list[Group]) -> str:
     """One row for each variant; a cell has each seed's evaluation at that share of the budget."""
-    groups = [group for group in group_runs(find_runs([ROOT / "results" / folder])) if group.task == task]
     lines = [
         "| variant | seeds | agent steps | a quarter | half | three quarters | the end |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -48,14 +56,30 @@ def _return_at(record: RunRecord, share: float) -> str:
     return f"{reached[-1]['mean']:.0f}" if reached else "-"
 
 
+def block(found: re.Match[str]) -> str:
+    """A block written anew."""
+    groups = groups_of(found[2], found[3])
+    text = table(groups)
+    if found[4]:
+        level, episodes = random_play(groups)
+        text += (
+            f"\nRandom play has a return of {level:.0f}, the mean of the {episodes} episodes before learning began.\n"
+        )
+    return f"{found[1]}{text}{found[5]}"
+
+
 def render(text: str) -> str:
     """The page with its tables written anew."""
-    return BLOCK.sub(lambda block: f"{block[1]}{table(block[2], block[3])}{block[4]}", text)
+    return BLOCK.sub(block, text)
 
 
 def draw(text: str) -> None:
-    """Each task's learning curves, as the report draws them, beside the page."""
-    for folder in {block[2] for block in BLOCK.finditer(text)}:
+    """Each task's learning curves, as the report draws them, beside the page, and figure 1 where it is asked for."""
+    for found in BLOCK.finditer(text):
+        if found[4]:
+            name = f"figure1-{find_task(found[3]).slug}.png"
+            draw_figure1(groups_of(found[2], found[3]), PAGE.parent / "figures" / name)
+    for folder in {found[2] for found in BLOCK.finditer(text)}:
         with tempfile.TemporaryDirectory() as out:
             write_report(find_runs([ROOT / "results" / folder]), Path(out), title="")
             for picture in Path(out).glob("learning-*.png"):

@@ -110,6 +110,25 @@ def test_the_actors_loss_moves_no_convolution_and_there_are_no_others(kind):
     assert len(seen[0]) == 12
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_encoder_is_the_same_whether_the_actor_learns_or_not(kind):
+    """A loss of the actor that leaked into the convolutions would move them."""
+
+    def convolutions(*, actor_learns: bool):
+        agent = agent_with(kind) if kind == "drq-v2" else agent_with(kind, policy_every=1)
+        optimizer = agent.actor_optimizer if kind == "drq-v2" else agent.sac.actor_optimizer
+        before = [parameter.detach().clone() for parameter in optimizer.parameters]
+        if not actor_learns:
+            optimizer.descend = lambda gradients: None
+        agent.update(batch_of(), index=0, rng=stream())
+        moved = not all(map(torch.equal, before, optimizer.parameters))
+        return moved, [parameter.detach() for parameter in agent.encoder.parameters()]
+
+    (learned, with_actor), (stayed, without) = convolutions(actor_learns=True), convolutions(actor_learns=False)
+    assert (learned, stayed) == (True, False)
+    assert all(map(torch.equal, with_actor, without))
+
+
 @pytest.mark.parametrize("kind", SACS)
 def test_no_gradient_reaches_a_target_network(kind):
     agent = agent_with(kind)

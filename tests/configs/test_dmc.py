@@ -78,3 +78,26 @@ def test_small_is_for_machines_without_a_gpu(agent):
     assert config.settings.critic.hidden == config.settings.actor.hidden == (256, 256)
     assert config.settings.encoder.strides == (3, 2)
     assert origins["settings.encoder.strides"].startswith("ours")
+
+
+@pytest.mark.parametrize(("task", "repeat"), [("cartpole-swingup", 8), ("cheetah-run", 4), ("walker-walk", 2)])
+def test_budgets_count_environment_steps_whatever_the_action_repeat(task, repeat):
+    for agent, own in (("curl-sac", repeat), ("drq-sac", repeat), ("sac-ae", repeat), ("drq-v2", 2)):
+        for profile, budget in (("paper", 500_000), ("small", 100_000)):
+            config = configure(agent, f"dmc/{task}", profile=profile)
+            assert config.action_repeat == own
+            assert (config.steps * own, config.protocol.eval_every * own) == (budget, 10_000)
+
+
+def test_small_pixels_are_64_for_all_and_cropped_to_56_by_curl():
+    for agent in ("curl-sac", "drq-sac", "sac-ae", "drq-v2"):
+        config = configure(agent, "dmc/cartpole-swingup", profile="small")
+        assert (config.image_size, config.render_quality, config.learning.batch_size) == (64, "draft", 64)
+        assert len(config.settings.encoder.channels) == 2
+        assert getattr(config.settings, "crop", 56) == 56
+
+
+def test_drq_v2_keeps_every_frame_of_its_budget():
+    config = configure("drq-v2", "dmc/cheetah-run")
+    episodes = config.steps * config.action_repeat // 1_000
+    assert config.learning.buffer_size >= config.steps + episodes

@@ -10,17 +10,28 @@ from pathlib import Path
 
 import pytest
 from running import leavings, peer_rl
+from test_video import HAS_GL
 
 _NETWORKS = ["--critic.hidden", "16", "16", "--actor.hidden", "16", "16"]
 _SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-every", "1000", "--eval-episodes", "1"]
 _ATARI = ["--start-steps", "100", "--buffer-size", "700", "--update-every", "8", "--eval-every", "0", "--atoms", "11"]
+_TINY_ENCODER = ["--encoder.channels", "4", "8", "--encoder.kernels", "5", "3", "--encoder.strides", "3", "2"]
+_FRAMES = ["--image-size", "24", "--crop", "20", "--render-quality", "draft", "--max-episode-steps", "40"]
+_DMC = ["--start-steps", "100", "--buffer-size", "300", "--batch-size", "8", "--latent", "8", "--update-every", "3"]
+_DMC += ["--eval-every", "250", "--eval-episodes", "1"]
 COMMANDS = {
     "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
     "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
     "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
+    "DMControl from pixels": (
+        1,
+        500,
+        ["curl-sac", "--task", "dmc/cartpole-swingup", *_NETWORKS, *_TINY_ENCODER, *_FRAMES, *_DMC],
+    ),
 }
 """Kills, steps and command."""
+draws = pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
 
 
 def start(command: list[str], runs: Path) -> subprocess.Popen:
@@ -38,7 +49,10 @@ def the_run(runs: Path) -> Path:
     return config.parent
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=draws) if "pixels" in name else name for name in COMMANDS],
+)
 def test_kill_9_at_random_moments(tmp_path, name):
     """Each kill comes a random moment after a new checkpoint, so that some of the run is lost and played again."""
     kills, steps, words = COMMANDS[name]

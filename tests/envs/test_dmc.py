@@ -231,6 +231,29 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
         assert (whole / name).read_bytes() == (parts / name).read_bytes()
 
 
+@draws
+def test_a_checkpoint_writes_only_the_frames_that_came_after_the_one_before(tmp_path, monkeypatch):
+    """Segments hold each frame once, and none is written again."""
+    monkeypatch.setattr("peer_rl.training.checkpoint._SMALL_SEGMENT", 0)
+    tiny = {"encoder.channels": (4,), "encoder.kernels": (5,), "encoder.strides": (3,), "latent": 4, "batch_size": 4}
+    tiny |= {"critic.hidden": (8,), "actor.hidden": (8,), "image_size": 24, "render_quality": "draft"}
+    config = configure(
+        "drq-sac",
+        "dmc/reacher-easy",
+        steps=90,
+        max_episode_steps=30,
+        start_steps=80,
+        eval_every=0,
+        diagnose_every=0,
+        **tiny,
+    )
+    run = train(config, runs=tmp_path, checkpoint_seconds=0)
+    sizes = [file.stat().st_size for file in sorted((run / "checkpoint" / "replay").iterdir())]
+    frames = 24 * 24 * 3 * 31  # of an episode, whose last frame starts no step
+    assert len(sizes) == 3
+    assert all(frames < size < frames + 2_500 for size in sizes)
+
+
 # -- machines ------------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +289,18 @@ def test_without_a_renderer_pixels_are_refused_in_one_line_and_state_works(monke
     with pytest.raises(ConfigError, match=r"needs a GL library; run: apt-get install libosmesa6$"):
         make_env(DMC["dmc/cheetah-run"], picture=Picture())
     make_env(DMC["dmc/cheetah-run"]).close()
+
+
+@pytest.mark.parametrize("backend", headless.found_backends())
+def test_every_renderer_that_is_there_draws_a_run_and_is_in_its_manifest(backend, tmp_path):
+    """dm_control takes one for good when it is imported, so each has a process."""
+    options = ["--image-size", "32", "--crop", "28", "--steps", "20", "--start-steps", "15", "--eval-every", "0"]
+    command = ("train", "curl-sac", "--task", "dmc/reacher-easy", "--profile", "smoke", *options, "--quiet")
+    # MuJoCo refuses another backend than that of PyOpenGL, which these tests may have chosen by drawing
+    result = peer_rl(*command, "--runs", tmp_path, MUJOCO_GL=backend, PYOPENGL_PLATFORM=backend)
+    assert (result.returncode, result.stderr) == (0, "")
+    (manifest,) = tmp_path.rglob("manifest.json")
+    assert json.loads(manifest.read_text())["environment"].endswith(f"drawn in draft quality by {backend}")
 
 
 def test_the_docs_show_the_table():

@@ -35,7 +35,7 @@ class Auxiliary(Protocol):
     """A further loss on the encoder and the critics' latent, with weights and optimizers of its own."""
 
     def step(self, frames: Tensor, view: Tensor, rng: Stream) -> Tensor:
-        """Learn from the batch's s, and from the view of it that the critics saw; the loss."""
+        """Learn from the batch's s in uint8, and from the view of it that the critics saw, in floats; the loss."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class PixelSAC:
 
     def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
         """One step of critics and encoder; when due, of actor, temperature and targets; then the further loss."""
-        obs, next_obs = self.look(batch.obs, rng), self.look(batch.next_obs, rng)
+        obs, next_obs = as_floats(self.look(batch.obs, rng)), self.look(batch.next_obs, rng)
         td, code = self._evaluate(batch, obs, next_obs, rng)
         regularizer = self.regularizer(td.features)
         self.sac.critic_optimizer.minimise(td.loss + regularizer)

@@ -18,12 +18,13 @@ from peer_rl.networks.optimizer import Adam
 from peer_rl.regularizers import Regularizer
 from peer_rl.training.seeding import Stream
 
-BINS = 32
+BITS = 5
 
 
 def dequantised(frames: Tensor, noise: Tensor) -> Tensor:
     """Frames in 5 bits, each filled up with its share of ``noise`` in [0, 1), moved to [-0.5, 0.5)."""
-    return (torch.floor(frames.float() / (256 // BINS)) + noise) / BINS - 0.5
+    bits = torch.bitwise_right_shift(frames, 8 - BITS)
+    return bits.float().add_(noise).mul_(2.0**-BITS).sub_(0.5)
 
 
 class Reconstruction:
@@ -37,17 +38,16 @@ class Reconstruction:
         self.encoder_optimizer = Adam(encoding, rate)
         self.decoder_optimizer = Adam(decoder.parameters(), rate, weight_decay=settings.decoder_decay)
 
-    def loss(self, frames: Tensor, noise: Tensor) -> Tensor:
+    def loss(self, frames: Tensor, view: Tensor, noise: Tensor) -> Tensor:
         """Mean squared error of the frames, and half the squared norm of the latent, lightly."""
         critic, _ = self.agent.latent_critics()
-        latent: Tensor = critic.latent(self.agent.encoder(frames))  # (B, latent)
+        latent: Tensor = critic.latent(self.agent.encoder(view))  # (B, latent)
         error = F.mse_loss(self.decoder(latent), dequantised(frames, noise))
         return error + self.settings.latent_penalty * 0.5 * latent.square().sum(-1).mean()
 
     def step(self, frames: Tensor, view: Tensor, rng: Stream) -> Tensor:
-        """One step of encoder and latent, one of the decoder."""
-        del frames
-        loss = self.loss(view, torch.rand(view.shape, generator=rng.torch, device=view.device))
+        """One step of encoder and latent, one of the decoder. A view is the frames themselves, as floats."""
+        loss = self.loss(frames, view, torch.rand(view.shape, generator=rng.torch, device=view.device))
         encoding, decoding = self.encoder_optimizer.parameters, self.decoder_optimizer.parameters
         gradients = torch.autograd.grad(loss, [*encoding, *decoding])
         self.encoder_optimizer.descend(gradients[: len(encoding)])

@@ -1,8 +1,8 @@
 """What the replay costs: milliseconds of a draw, and memory really used against the formula.
 
 Every replay is filled first. A draw is timed as the loop makes it: one step is added, a batch is drawn and dropped, and
-a prioritised replay gets new priorities; one thread. Memory is the growth of a fresh process's resident set from before
-the replay is made until it is full.
+a prioritised replay gets new priorities; one thread, processor time. Memory is the growth of a fresh process's resident
+set from before the replay is made until it is full.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from peer_rl.bench.passes import cartpole
 from peer_rl.bench.pixels import ATARI
 from peer_rl.configs.run import LearningConfig, PrioritisedConfig
 from peer_rl.envs.spec import EnvSpec
@@ -41,6 +42,7 @@ class Case:
 CASES = {
     "curl-rainbow": Case(ATARI, PrioritisedConfig(n_step=20, batch_size=32, buffer_size=100_000), 900),
     "drq-dqn": Case(ATARI, LearningConfig(n_step=10, batch_size=32, buffer_size=100_000), 900),
+    "curl-sac": Case(cartpole(100), LearningConfig(batch_size=512, buffer_size=100_000), 250),
 }
 """By agent: those whose replay is large."""
 
@@ -57,7 +59,7 @@ class Player:
         self.observations = rng.integers(1, 256, (64, *shape), dtype=np.uint8).astype(case.spec.observation_dtype)
         self.first = self.observations[0].copy()
         self.first[: shape[0] - shape[0] // case.spec.stack] = 0  # blanks, as an environment pads its first stack
-        self.action = 0
+        self.action = np.zeros(*case.spec.action_column)
 
     def step(self) -> None:
         """Add one."""
@@ -94,25 +96,27 @@ def time_draws(player: Player, draws: int) -> list[float]:
     times = []
     for _ in range(draws):
         player.step()
-        began = time.perf_counter()
+        began = time.process_time()
         batch = player.replay.sample(rng)
         if batch.weight is not None:
             player.replay.update_priorities(priorities)
-        times.append(1e3 * (time.perf_counter() - began))
+        times.append(1e3 * (time.process_time() - began))
         del batch
     return times[draws // 10 :]
 
 
-def measure_replay(agent: str, draws: int) -> dict[str, Any]:
-    """The agent's replay, full, in a process of its own, so that the memory is its own too."""
+def measure_replay(agent: str, draws: int, rows: int | None = None) -> dict[str, Any]:
+    """The agent's replay, or one of ``rows``, full, in a process of its own, so that the memory is its own too."""
     with get_context("spawn").Pool(1) as process:
-        return process.apply(_measure, (agent, draws))
+        return process.apply(_measure, (agent, draws, rows))
 
 
-def _measure(agent: str, draws: int) -> dict[str, Any]:
+def _measure(agent: str, draws: int, rows: int | None) -> dict[str, Any]:
     keep_freed_memory()
     torch.set_num_threads(1)
     case = CASES[agent]
+    if rows:
+        case = replace(case, learning=replace(case.learning, buffer_size=rows))
     player, grown = filled(case)
     times = time_draws(player, draws)
     size = replay_size(case.learning, case.spec)

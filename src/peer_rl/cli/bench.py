@@ -7,27 +7,28 @@ import platform
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from peer_rl.cli.options import parse
 from peer_rl.configs.checks import check_positive
 from peer_rl.errors import ConfigError, PeerError
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
+Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2"]
 
 
 @dataclass(frozen=True)
 class BenchOptions:
     """Measure speed on this machine. Leave it alone meanwhile: ratios come from turns, but noise stays noise."""
 
-    agents: tuple[Literal["td3", "sac", "curl-rainbow", "drq-dqn"], ...] = ("td3", "sac", "curl-rainbow", "drq-dqn")
-    """Agents to measure."""
+    agents: tuple[Measured, ...] = get_args(Measured)
+    """Agents to measure; those that see DMControl's frames in the small profile, one update and no whole loop."""
     rounds: int = 7
     """Turns of each contender."""
     turn_steps: int = 200
     """Agent steps of one turn, an update each."""
     update_rounds: int = 600
-    """Timed pairs of updates, for PEER's cost and the products' share."""
+    """Timed pairs of updates, for PEER's cost and the products' share; a tenth of it from DMControl's frames."""
     out: Path = Path("bench.json")
     """Where the figures go."""
 
@@ -56,7 +57,10 @@ def main(arguments: list[str]) -> int:
 
 def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     """Everything, with a spinner that says what is being measured."""
+    from peer_rl.bench.contenders import TASKS
     from peer_rl.bench.loops import race, side_by_side, usable_cores
+    from peer_rl.bench.passes import AGENTS as PASSES
+    from peer_rl.bench.passes import measure_passes
     from peer_rl.bench.pixels import NETWORKS, measure_pixels
     from peer_rl.bench.renderers import measure_renderers
     from peer_rl.bench.replays import CASES, measure_replay
@@ -68,11 +72,16 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     with console.status("peer-rl bench") as status:
         for agent in options.agents:
             status.update(f"{agent}: one update")
-            measure_update = measure_pixels if agent in NETWORKS else measure
-            updates.append(measure_update(agent, rounds=options.update_rounds))
+            if agent in PASSES:
+                updates.append(measure_passes(agent, rounds=max(2, options.update_rounds // 10)))
+            else:
+                measure_update = measure_pixels if agent in NETWORKS else measure
+                updates.append(measure_update(agent, rounds=options.update_rounds))
             if agent in CASES:
                 status.update(f"{agent}: filling a replay")
                 replays.append(measure_replay(agent, options.update_rounds))
+            if agent not in TASKS:
+                continue
             for count in (1, 2):
                 if len(cores) >= count:
                     loops += race(agent, cores[:count], tell=status.update, **turns)
@@ -137,7 +146,9 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _unavoidable(row: dict[str, Any]) -> str:
-    """An update beside its matrix products, or beside one pass of the bare network."""
+    """An update beside its matrix products, one pass of the bare network, or all passes that it needs."""
+    if "unavoidable_ms" in row:
+        return f"forward and backward passes are {row['unavoidable_share']:.0%} ({row['unavoidable_ms']:.1f} ms)"
     if "passes" in row:
         return f"{row['passes']:.2f} forward-and-backward passes of the bare network ({row['pass_ms']:.2f} ms each)"
     share = row.get("products_share")

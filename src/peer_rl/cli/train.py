@@ -15,9 +15,10 @@ from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.configs.beta import AUTO, check_weight, describe_beta
 from peer_rl.configs.checks import check_not_negative, check_positive
-from peer_rl.configs.environment import task_of
+from peer_rl.configs.environment import sees_pixels, task_of
 from peer_rl.configs.resolve import canonical, defaults
 from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
 from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
 
@@ -63,6 +64,8 @@ def main(arguments: list[str]) -> int:
     beta = f" beta={describe_beta(run)}" if entry.td_target else ""
     if not entry.resumes and not options.quiet:
         _say_whether_it_starts_again(options)
+    if run.profile == "paper" and sees_pixels(run.agent, find_task(run.task)) and not options.quiet:
+        _say_how_long(options)
     seconds = options.checkpoint_seconds
     with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
         try:
@@ -164,6 +167,17 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
     path = run_path(options.run, options.runs)
     if (path / "manifest.json").exists() and not (path / "checkpoint").exists():
         print(f"{options.run.agent} cannot go on from the middle: {path} starts again", file=sys.stderr, flush=True)
+
+
+def _say_how_long(options: TrainOptions[Any]) -> None:
+    """The paper's settings for pixels take days without a GPU: better said before than seen after."""
+    from peer_rl.training.outlook import foretell
+    from peer_rl.training.rundir import read_json, run_path
+
+    status = run_path(options.run, options.runs) / "status.json"
+    told = foretell(options.run, begin=read_json(status)["step"] if status.exists() else 0)
+    if told:
+        print(f"{options.run.agent} {options.run.task}: {told}", file=sys.stderr, flush=True)
 
 
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:

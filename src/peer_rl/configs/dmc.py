@@ -1,13 +1,12 @@
 """Settings of the paper's 16 DMControl tasks, by agent, and the protocol that all share.
 
-Budgets and evaluations count environment steps, which are agent steps times the action repeat; the layers
-hold agent steps. The task table brings action repeat, frame size, stack and quality
-(environment.py); an agent's layer may say otherwise.
+Budgets and evaluations count environment steps, which are agent steps times the action repeat. The task table brings
+action repeat, frame size, stack and quality (environment.py); an agent's layer may say otherwise.
 """
 
 from __future__ import annotations
 
-from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.layers import Frames, Layer, Value
 
 ENVIRONMENT_STEPS = 500_000
 """The larger of the paper's two budgets; a run's evaluation at 100,000 is the smaller one's score."""
@@ -49,10 +48,10 @@ STATE_SAC: Layer = {
 """SAC from state, the paper's yardstick. It quotes the scores from CURL's paper; the settings are pytorch_sac's."""
 
 SMALL: Layer = {
-    "steps": Value(100_000, _OURS),
+    "steps": Value(Frames(100_000), "PEER, DMControl100k: 100k environment steps"),
     "learning.batch_size": Value(256, _OURS),
     "learning.start_steps": Value(2_500, _OURS),
-    "protocol.eval_every": Value(5_000, _OURS),
+    "protocol.eval_every": Value(Frames(EVALUATION_EVERY), _PYTORCH_SAC),
     "protocol.eval_episodes": Value(5, _OURS),
     "settings.actor.hidden": Value((256, 256), _OURS),
     "settings.critic.hidden": Value((256, 256), _OURS),

@@ -1,12 +1,13 @@
 """Settings of the agents that see DMControl's frames, and the protocol that they share.
 
-Budgets are agent steps. The size of the frames and the action repeat are the suite's: curl-sac asks it for 100x100,
-the others for 84x84.
+Budgets and evaluations on DMControl count environment frames, so that they follow each task's action repeat. The size
+of the frames and the action repeat are the suite's: curl-sac asks it for 100x100, the others for 84x84.
 """
 
 from __future__ import annotations
 
-from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.dmc import ENVIRONMENT_STEPS, EVALUATION_EVERY
+from peer_rl.configs.layers import Frames, Layer, Value
 
 _CURL_TABLE = "PEER appendix, DMControl table with CURL"
 _CURL_CODE = "CURL's code; the paper's table leaves it open"
@@ -17,11 +18,14 @@ _AE_CODE = "the SAC+AE authors' code"
 _V2_CODE = "the DrQ-v2 authors' code"
 _OURS = "ours"
 
+_TEN_THOUSAND = "10k environment steps, as DrQ-v2's code; CURL's and DrQ's count agent steps"
+_DIAGNOSE = _OURS + ": 2k environment steps; figure 1 does not say how often"
+
 PROTOCOL: Layer = {
-    "steps": Value(125_000, "500k environment steps at the usual action repeat of 4, the paper's longer budget"),
-    "protocol.eval_every": Value(2_500, "10k environment steps at the usual action repeat of 4"),
+    "steps": Value(Frames(ENVIRONMENT_STEPS), "PEER, DMControl500k: 500k environment steps"),
+    "protocol.eval_every": Value(Frames(EVALUATION_EVERY), _TEN_THOUSAND),
     "protocol.eval_episodes": Value(10, _CURL_TABLE),
-    "protocol.diagnose_every": Value(2_500, _OURS + ": figure 1 does not say how often"),
+    "protocol.diagnose_every": Value(Frames(2_000), _DIAGNOSE),
 }
 """For every agent: the budget and the evaluations."""
 
@@ -105,7 +109,7 @@ DRQ_SAC: Layer = _FOUR_CONVOLUTIONS | {
 
 SAC_AE: Layer = _FOUR_CONVOLUTIONS | {
     "learning.gamma": Value(0.99, _AE_CODE),
-    "learning.buffer_size": Value(100_000, _OURS + ": all of the steps; the authors' million would take ten times"),
+    "learning.buffer_size": Value(100_000, _OURS + ": CURL's and DrQ's; the authors' million would take 21 GB"),
     "learning.batch_size": Value(128, _AE_CODE),
     "learning.start_steps": Value(1_000, _AE_CODE),
     "settings.actor_learning_rate": Value(1e-3, _AE_CODE),
@@ -127,7 +131,7 @@ SAC_AE: Layer = _FOUR_CONVOLUTIONS | {
 DRQ_V2: Layer = _FOUR_CONVOLUTIONS | {
     "learning.gamma": Value(0.99, _V2_CODE),
     "learning.n_step": Value(3, _V2_CODE),
-    "learning.buffer_size": Value(250_000, _OURS + ": all of the steps; the authors' million would take four times"),
+    "learning.buffer_size": Value(251_000, _OURS + ": all of the frames; the authors' million would take four times"),
     "learning.batch_size": Value(256, _V2_CODE),
     "learning.start_steps": Value(2_000, _V2_CODE + ": 4,000 frames"),
     "learning.update_every": Value(2, _V2_CODE),
@@ -141,11 +145,7 @@ DRQ_V2: Layer = _FOUR_CONVOLUTIONS | {
     "settings.shift": Value(4, _V2_CODE),
 }
 """Settings of the easy tasks."""
-DRQ_V2_BUDGET: Layer = {
-    "action_repeat": Value(2, _V2_CODE),
-    "steps": Value(250_000, "500k environment steps at DrQ-v2's action repeat of 2"),
-    "protocol.eval_every": Value(5_000, _V2_CODE + ": 10k frames"),
-}
+DRQ_V2_REPEAT: Layer = {"action_repeat": Value(2, _V2_CODE)}
 """DrQ-v2 repeats every action twice, whatever the task."""
 
 ELSEWHERE: Layer = {
@@ -157,8 +157,8 @@ ELSEWHERE: Layer = {
 CURL_ELSEWHERE: Layer = ELSEWHERE | {"settings.crop": Value(76, _OURS + ": of the usual 84x84")}
 
 _SMALL: Layer = {
-    "steps": Value(25_000, _OURS + ": about an hour on one core"),
     "learning.batch_size": Value(64, _OURS),
+    "learning.start_steps": Value(1_000, _OURS + ": as for CURL and DrQ"),
     "settings.actor.hidden": Value((256, 256), _OURS),
     "settings.critic.hidden": Value((256, 256), _OURS),
     "settings.encoder.channels": Value((32, 32), _OURS + ": two strided convolutions on frames of 64x64"),
@@ -178,11 +178,11 @@ _SMOKE: Layer = _SMALL | {
 }
 _SMALL_OWN: dict[str, Layer] = {
     "curl-sac": {"settings.crop": Value(56, _OURS + ": of frames of 64x64")},
-    "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the paper's, as the budget is a tenth")},
+    "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the authors', as the budget is")},
 }
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {
     (agent, name): layer | _SMALL_OWN.get(agent, {})
     for agent in ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
     for name, layer in (("small", _SMALL), ("smoke", _SMOKE))
 }
-"""For machines without a GPU."""
+"""For machines without a GPU. The budget is the suite's: 100k environment steps, the paper's smaller one."""

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A number of environment frames, for a setting that counts agent steps: the run's action repeat decides."""
+
+    count: int
+
+    def steps(self, action_repeat: int) -> int:
+        """Agent steps that show this many frames."""
+        return self.count // action_repeat
 
 
 class Value(NamedTuple):

@@ -152,7 +152,7 @@ SUITES: dict[tuple[str, str], Layer] = {
     ("curl-sac", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.CURL_SAC | dmc_pixels.CURL_PICTURES,
     ("drq-sac", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.DRQ_SAC,
     ("sac-ae", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.SAC_AE,
-    ("drq-v2", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.DRQ_V2 | dmc_pixels.DRQ_V2_BUDGET,
+    ("drq-v2", "dmc"): dmc_pixels.PROTOCOL | dmc_pixels.DRQ_V2 | dmc_pixels.DRQ_V2_REPEAT,
     **{("curl-sac", suite): dmc_pixels.CURL_SAC | dmc_pixels.CURL_ELSEWHERE for suite in ("gym", "custom")},
     **{("drq-sac", suite): dmc_pixels.DRQ_SAC | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
     **{("sac-ae", suite): dmc_pixels.SAC_AE | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},

@@ -12,7 +12,7 @@ from typing import Any
 from peer_rl.configs.agents import find_agent
 from peer_rl.configs.beta import AUTO, check_weight, settle_beta
 from peer_rl.configs.environment import check_environment, table_layer
-from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.layers import Frames, Layer, Value
 from peer_rl.configs.presets import AGENT_PROFILES, PRESETS, PROFILES, SUITES, TASKS
 from peer_rl.configs.run import AnyRunConfig, RunConfig
 from peer_rl.envs.tasks import find_task
@@ -60,6 +60,8 @@ def _blank(agent: str, task: str) -> AnyRunConfig:
 def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
     """``config`` with the layer's values; notes each one's origin. A budget replaces the other kind of budget."""
     changes = {path: value.value for path, value in layer.items()}
+    repeat = changes.get("action_repeat") or config.action_repeat or 1
+    changes |= {path: value.steps(repeat) for path, value in changes.items() if isinstance(value, Frames)}
     for given, other in (_BUDGETS, _BUDGETS[::-1]):
         if changes.get(given) is not None and other not in changes:
             changes[other] = None

@@ -54,7 +54,10 @@ class FrameStore:
         ring = self.ring
         if self._between_episodes():
             if obs[: -self._channels].any():
-                raise ConfigError("a stack must hold zeros before an episode's first frame; pad the environment's so")
+                raise ConfigError(
+                    "a stack must hold zeros before an episode's first frame; make it with "
+                    'gymnasium.wrappers.FrameStackObservation(env, count, padding_type="zero")'
+                )
             self._append(obs, age=0)
         slot = (ring.total - 1) % ring.capacity
         ring.amend({"action": action, "reward": reward, "discount": discount, "last": last})

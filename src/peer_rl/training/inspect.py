@@ -28,17 +28,20 @@ def inspect(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
         gamma=features.discount,
         same_action=features.same_action,
     )
-    first = {"drd_head0": _first_heads_drd(features)} if features.phi.dim() == 3 else {}
+    first = {"drd_head0": _first_heads_drd(features)} if features.phi.dim() > 2 else {}
     return {**report.as_dict(), **first, "gradient_ratio": ratio}
 
 
 def _first_heads_drd(features: Features) -> float | None:
-    """DRD of an ensemble's first head, which the paper's figure 1 shows; None where it is not defined."""
+    """DRD of an ensemble's first head, which the paper's figure 1 shows; None where it is not defined.
+
+    phi is (heads, B, D), or with several views of each state (views, heads, B, D): then the mean over the views.
+    """
     if features.head_weight is None or features.reward is None or features.discount is None:
         return None
     found = drd(
-        features.phi[0].detach(),
-        features.phi_next[0],
+        features.phi[..., 0, :, :].detach(),
+        features.phi_next[..., 0, :, :],
         head_weight=features.head_weight[0].detach(),
         reward=features.reward,
         gamma=features.discount,

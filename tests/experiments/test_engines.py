@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from peer_rl.experiments.engines import conduct
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.needs import BASE, estimate_memory
 from peer_rl.experiments.pool import LocalEngine, Pool
-from peer_rl.training.rundir import read_json
+from peer_rl.training.rundir import read_config, read_json
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
 
@@ -40,7 +41,10 @@ def undisturbed(tmp_path_factory) -> Path:
     result = peer_rl("sweep", write_grid(folder), "--runs", folder / "runs")
     assert result.returncode == 0, result.stderr
     assert "4 runs: 0 done, 4 to do" in result.stderr
-    assert len(re.findall(r"^\[\d/4\] gridworld-paper .* finished, last evaluation", result.stderr, re.MULTILINE)) == 4
+    assert (
+        len(re.findall(r"^\[\d/4\] slow_envs-grid_world .* finished, last evaluation", result.stderr, re.MULTILINE))
+        == 4
+    )
     return folder / "runs"
 
 
@@ -188,13 +192,12 @@ def test_threads_are_shared_out_unless_workers_are_given():
 
 def test_the_memory_that_is_foreseen_includes_what_the_run_writes_down(undisturbed, tmp_path):
     """An environment is made to ask; one that cannot be made leaves the base, and its training tells the rest."""
-    theirs = next(iter(runs_below(undisturbed).values()))
-    written = read_json(theirs / "manifest.json")["replay"]["bytes"]
-    settings = {"profile": "smoke", "steps": 1500}
-    jobs = [Job.of(configure("dqn", "gridworld/paper", seed=seed, **settings), tmp_path) for seed in (0, 1)]
-    jobs.append(Job.of(configure("dqn", "gym/NoSuchThing-v0", **settings), tmp_path))
+    run = next(iter(runs_below(undisturbed).values()))
+    written, config = read_json(run / "manifest.json")["replay"]["bytes"], read_config(run)
+    jobs = [Job.of(replace(config, seed=seed), tmp_path) for seed in (5, 6)]
+    jobs.append(Job.of(replace(config, task="gym/NoSuchThing-v0"), tmp_path))
     estimate_memory(jobs)
-    batches = 21 * 4 * jobs[0].config.learning.batch_size * 20
+    batches = 21 * 4 * config.learning.batch_size * 20  # the grid world has 20 states, shown one-hot
     assert [job.memory for job in jobs] == [BASE + written + batches, BASE + written + batches, BASE]
 
 

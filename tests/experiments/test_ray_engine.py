@@ -4,6 +4,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from experiments.sweeping import newest_checkpoints, runs_below, start, training
 from filelock import FileLock
 from running import leavings, peer_rl, surroundings
 
+from peer_rl.cli.train import read_options
 from peer_rl.configs import configure
 from peer_rl.errors import PeerError
 from peer_rl.experiments import ray_engine as module
@@ -19,7 +22,7 @@ from peer_rl.experiments.engines import make_engine
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.ray_engine import RayEngine
 from peer_rl.experiments.sweep import read_sweep
-from peer_rl.training.rundir import RunDirectory
+from peer_rl.training.rundir import RunDirectory, run_path
 from peer_rl.version import __version__
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
@@ -66,26 +69,24 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
     words = [file, "--engine", "ray", "--address", cluster.address, "--runs", runs]
     default = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     with start(*words, stderr=subprocess.PIPE, text=True, **default) as sweep:
-        wait_until(lambda: len(newest_checkpoints(runs)) == 2, "two nodes train")
+        wait_until(lambda: newest_checkpoints(runs), "a node trains")
         sweep.send_signal(signal.SIGINT)
         assert sweep.wait(timeout=60) == 130
         assert "the same command goes on" in sweep.stderr.read()
     wait_until(lambda: not trainings(runs), "the trainings stop with the sweep", seconds=30)
 
-    held = next(job for job in read_sweep(file, runs).jobs if job.share() > 0 and not job.finished())
-    stray = subprocess.Popen([sys.executable, "-m", "peer_rl", *held.words, "--quiet"], env=surroundings())
-    wait_until(lambda: newest_checkpoints(runs)[held_name(held)] > 0 and _locked(held), "it has the run")
-    stray.send_signal(signal.SIGSTOP)
-    before = newest_checkpoints(runs)
-    with start(*words, stderr=subprocess.PIPE, text=True) as sweep:
+    begun = newest_checkpoints(runs)
+    held = next(job for job in read_sweep(file, runs).jobs if str(job.path.relative_to(runs)) in begun)
+    with stray_training(held) as stray, start(*words, stderr=subprocess.PIPE, text=True) as sweep:
         wait_until(lambda: is_waiting(held), "the task waits for the run")
-        wait_until(lambda: grown(before, newest_checkpoints(runs)), "the other node trains another run")
-        (victim,) = trainings(runs)
+        wait_until(lambda: in_the_middle(runs), "the other node trains another run")
+        victim, name = in_the_middle(runs)
+        tries = tries_of(runs / name)
         cluster.remove_node(node_of(cluster, victim), allow_graceful=False)
         stray.kill()
-        stray.wait()
-        _, told = sweep.communicate(timeout=120)
+        _, told = sweep.communicate(timeout=150)
         assert sweep.returncode == 0, told
+    assert tries_of(runs / name) == tries + 1, "the run was started once more after the node's death"
     same_as_undisturbed(runs, file, tmp_path)
 
     (tmp_path / "large.toml").write_text('agent = "dqn"\ntask = "gridworld/paper"\nthreads = 64\n')
@@ -95,11 +96,36 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
     assert not list(runs.glob(".shared-*")), "the token is taken away"
 
 
-def held_name(job: Job) -> str:
-    return str(job.path.relative_to(job.runs))
+@contextmanager
+def stray_training(job: Job) -> Iterator[subprocess.Popen]:
+    """A process that has the run and does not move."""
+    stray = subprocess.Popen([sys.executable, "-m", "peer_rl", *job.words, "--quiet"], env=surroundings())
+    try:
+        wait_until(lambda: is_locked(job), "it has the run")
+        stray.send_signal(signal.SIGSTOP)
+        yield stray
+    finally:
+        stray.kill()
+        stray.wait()
 
 
-def _locked(job: Job) -> bool:
+def in_the_middle(runs: Path) -> tuple[int, str] | None:
+    """A training of the sweep that has a checkpoint and is far from its end, and its run."""
+    found = newest_checkpoints(runs)
+    for pid in trainings(runs):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        options, _ = read_options(words[words.index("train") + 1 : -1])
+        name = str(run_path(options.run, runs).relative_to(runs))
+        if 0 < found.get(name, 0) < 800:
+            return pid, name
+    return None
+
+
+def tries_of(run: Path) -> int:
+    return (run / "log.txt").read_text().count("task of Ray")
+
+
+def is_locked(job: Job) -> bool:
     lock = FileLock(job.path / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -107,10 +133,6 @@ def _locked(job: Job) -> bool:
         return True
     lock.release()
     return False
-
-
-def grown(before: dict[str, int], now: dict[str, int]) -> bool:
-    return any(step > before.get(name, 0) for name, step in now.items())
 
 
 def same_as_undisturbed(runs: Path, file: Path, folder: Path) -> None:

@@ -67,8 +67,8 @@ def test_options_of_the_command_line_that_are_no_settings(tmp_path):
 
 
 def test_a_budget_in_frames(tmp_path):
-    text = 'agent = "td3"\ntask = "dmc/cheetah-run"\nframes = [4000, 8000]\n'
-    assert [job.config.steps for job in sweep(tmp_path, text).jobs] == [1000, 2000]
+    text = 'agent = "drq-v2"\ntask = "dmc/cheetah-run"\nframes = [4000, 8000]\n'
+    assert [job.config.steps for job in sweep(tmp_path, text).jobs] == [2000, 4000], "DrQ-v2 repeats an action"
 
 
 @pytest.mark.parametrize("agent", sorted(AGENTS))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from experiments.sweeping import (
+    assert_same,
     command,
     newest_checkpoints,
     runs_below,
@@ -21,10 +22,11 @@ from experiments.sweeping import (
     wait_until,
     write_grid,
 )
-from running import leavings, peer_rl, surroundings
+from running import peer_rl, surroundings
 
 from peer_rl.configs import configure
 from peer_rl.errors import RunError
+from peer_rl.experiments import needs
 from peer_rl.experiments.engines import conduct
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.needs import BASE, estimate_memory
@@ -32,28 +34,6 @@ from peer_rl.experiments.pool import LocalEngine, Pool
 from peer_rl.training.rundir import read_config, read_json
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> Path:
-    """The runs of a local sweep that nobody disturbs."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    result = peer_rl("sweep", write_grid(folder), "--runs", folder / "runs")
-    assert result.returncode == 0, result.stderr
-    assert "4 runs: 0 done, 4 to do" in result.stderr
-    assert (
-        len(re.findall(r"^\[\d/4\] slow_envs-grid_world .* finished, last evaluation", result.stderr, re.MULTILINE))
-        == 4
-    )
-    return folder / "runs"
-
-
-def same(runs: Path, others: Path) -> None:
-    mine, theirs = runs_below(runs), runs_below(others)
-    assert mine.keys() == theirs.keys()
-    assert len(mine) == 4
-    for name, path in mine.items():
-        assert leavings(path) == leavings(theirs[name]), name
 
 
 class Terminal:
@@ -121,13 +101,20 @@ def test_killed_stopped_and_started_again(undisturbed, tmp_path):
 
     result = peer_rl("sweep", *words)
     assert result.returncode == 0, result.stderr
-    same(runs, undisturbed)
+    assert_same(runs, undisturbed)
+
+
+def test_a_sweep_tells_its_plan_and_each_runs_end(undisturbed):
+    said = (undisturbed.parent / "said.txt").read_text()
+    assert "3 runs: 0 done, 3 to do" in said
+    ends = re.findall(r"^\[\d/3\] slow_envs-grid_world .* seed(\d): finished, last evaluation", said, re.MULTILINE)
+    assert sorted(ends) == ["0", "1", "2"]
 
 
 def test_a_sweep_that_is_done_does_nothing(undisturbed):
     before = {path: path.stat().st_mtime_ns for path in undisturbed.rglob("*.jsonl")}
     result = peer_rl("sweep", undisturbed.parent / "sweep.toml", "--runs", undisturbed)
-    assert "4 runs: 4 done, 0 to do" in result.stderr
+    assert "3 runs: 3 done, 0 to do" in result.stderr
     assert {path: path.stat().st_mtime_ns for path in undisturbed.rglob("*.jsonl")} == before
 
 
@@ -190,8 +177,9 @@ def test_threads_are_shared_out_unless_workers_are_given():
     assert not engine._has_worker(job)
 
 
-def test_the_memory_that_is_foreseen_includes_what_the_run_writes_down(undisturbed, tmp_path):
+def test_the_memory_that_is_foreseen_is_what_the_run_writes_down(undisturbed, tmp_path, monkeypatch):
     """An environment is made to ask; one that cannot be made leaves the base, and its training tells the rest."""
+    monkeypatch.setenv("PYTHONPATH", surroundings()["PYTHONPATH"])
     run = next(iter(runs_below(undisturbed).values()))
     written, config = read_json(run / "manifest.json")["replay"]["bytes"], read_config(run)
     jobs = [Job.of(replace(config, seed=seed), tmp_path) for seed in (5, 6)]
@@ -199,6 +187,10 @@ def test_the_memory_that_is_foreseen_includes_what_the_run_writes_down(undisturb
     estimate_memory(jobs)
     batches = 21 * 4 * config.learning.batch_size * 20  # the grid world has 20 states, shown one-hot
     assert [job.memory for job in jobs] == [BASE + written + batches, BASE + written + batches, BASE]
+    begun = Job.of(config, undisturbed)
+    monkeypatch.setattr(needs.subprocess, "run", None)  # nobody is asked what is written down
+    estimate_memory([begun])
+    assert begun.memory == jobs[0].memory
 
 
 class Killing(LocalEngine):

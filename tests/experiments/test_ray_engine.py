@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiments.sweeping import newest_checkpoints, runs_below, start, trainings, wait_until, write_grid
+from experiments.sweeping import assert_same, newest_checkpoints, start, trainings, wait_until, write_grid
 from filelock import FileLock
-from running import leavings, peer_rl, surroundings
+from running import peer_rl, surroundings
 
 from peer_rl.cli.train import read_options
 from peer_rl.configs import configure
@@ -63,7 +63,7 @@ def is_waiting(job: Job) -> bool:
 
 
 @on_linux
-def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happened(cluster, tmp_path):
+def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happened(cluster, undisturbed, tmp_path):
     """First SIGINT. Then, under the same command, one node is killed, and a stray process holds one of the runs."""
     runs, file = tmp_path / "ray", write_grid(tmp_path)
     words = [file, "--engine", "ray", "--address", cluster.address, "--runs", runs]
@@ -87,7 +87,7 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
         _, told = sweep.communicate(timeout=150)
         assert sweep.returncode == 0, told
     assert tries_of(runs / name) == tries + 1, "the run was started once more after the node's death"
-    same_as_undisturbed(runs, file, tmp_path)
+    assert_same(runs, undisturbed)
 
     (tmp_path / "large.toml").write_text('agent = "dqn"\ntask = "gridworld/paper"\nthreads = 64\n')
     refused = peer_rl("sweep", tmp_path / "large.toml", *words[1:])
@@ -133,17 +133,6 @@ def is_locked(job: Job) -> bool:
         return True
     lock.release()
     return False
-
-
-def same_as_undisturbed(runs: Path, file: Path, folder: Path) -> None:
-    local = peer_rl("sweep", file, "--runs", folder / "local")
-    assert local.returncode == 0, local.stderr
-    mine, theirs = runs_below(runs), runs_below(folder / "local")
-    assert mine.keys() == theirs.keys()
-    assert len(mine) == 4
-    for name, path in mine.items():
-        assert (path / "eval.jsonl").read_bytes() == (theirs[name] / "eval.jsonl").read_bytes()
-        assert leavings(path) == leavings(theirs[name]), name
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ from typing import Any
 
 from peer_rl.configs import as_dict, find_agent, from_dict
 from peer_rl.configs.run import AnyRunConfig
+from peer_rl.errors import PeerError
 from peer_rl.experiments.jobs import Job
+from peer_rl.training.rundir import read_json
 
 BASE = 500_000_000
 """Bytes of the program itself, its simulator and networks on vectors: measured, 320 to 410 MB."""
@@ -29,15 +31,18 @@ _ENVIRONMENT = ("task", "agent", "max_episode_steps", "action_repeat", "image_si
 
 def estimate_memory(jobs: Sequence[Job]) -> None:
     """Fill in ``memory`` of the jobs that have none. Where nobody can tell the size of the replay, it is the base."""
-    asked: dict[str, list[Job]] = {}
+    alike: dict[str, list[Job]] = {}
     for job in jobs:
         if not job.memory:
             job.memory = BASE
             if find_agent(job.config.agent).resumes:  # somebody else's agent keeps no replay
-                asked.setdefault(json.dumps(_question(job.config), sort_keys=True), []).append(job)
-    for size, group in zip(_ask([json.loads(key) for key in asked]), asked.values(), strict=True):
+                alike.setdefault(json.dumps(_question(job.config), sort_keys=True), []).append(job)
+    sizes = {key: _written_down(group) for key, group in alike.items()}
+    unknown = [key for key, size in sizes.items() if size is None]
+    sizes |= zip(unknown, _ask([json.loads(key) for key in unknown]), strict=True)
+    for key, group in alike.items():
         for job in group:
-            job.memory += size
+            job.memory += sizes[key] or 0
 
 
 def resident_memory(pid: int) -> int:
@@ -51,6 +56,21 @@ def resident_memory(pid: int) -> int:
 def amount(size: int) -> str:
     """Bytes for people."""
     return f"{size / 1e9:.1f} GB"
+
+
+def _written_down(jobs: Sequence[Job]) -> int | None:
+    """What a run of this kind that has begun says of itself."""
+    for job in jobs:
+        try:
+            manifest = read_json(job.path / "manifest.json")
+            return int(manifest["replay"]["bytes"]) + _batches(job.config, manifest["spec"]["observation_shape"])
+        except (PeerError, OSError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _batches(config: AnyRunConfig, observation_shape: Sequence[int]) -> int:
+    return 4 * _BATCHES * int(config.learning.batch_size) * math.prod(observation_shape)
 
 
 def _question(config: AnyRunConfig) -> dict[str, Any]:
@@ -89,8 +109,8 @@ def _answer(questions: list[dict[str, Any]]) -> list[int]:
                 env = env_of(config)
                 specs[key] = spec_of(env)
                 env.close()
-            batch = 4 * config.learning.batch_size * math.prod(specs[key].observation_shape)
-            sizes.append(replay_size(config.learning, specs[key], config.steps).bytes + _BATCHES * batch)
+            replay = replay_size(config.learning, specs[key], config.steps).bytes
+            sizes.append(replay + _batches(config, specs[key].observation_shape))
         except Exception:  # whatever it is, the training will meet it again and report it in full
             sizes.append(0)
     return sizes

@@ -182,6 +182,14 @@ def test_shares_of_cores_memory_and_gpus(tmp_path):
     assert engine._device(pixels) == "cpu"
 
 
+def test_workers_get_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    engine = RayEngine(workers=None, address="auto", gpu_share=None)
+    order = engine._order(Job.of(configure("dqn", "gridworld/paper"), Path("runs")), "cpu")
+    assert order.words == ("train", "dqn", "--task", "gridworld/paper", "--seed", "0", "--runs", f"{tmp_path}/runs", "--device", "cpu")  # fmt: skip
+    assert order.path == f"{tmp_path}/runs/paper/gridworld-paper/dqn/seed0"
+
+
 def test_without_ray_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     sentence = r"--engine ray needs ray; install it with: pip install 'peer-rl\[ray\]'"

@@ -12,8 +12,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,7 +25,7 @@ from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import PeerError, RunError
 from peer_rl.experiments import child
-from peer_rl.experiments.engines import Ended
+from peer_rl.experiments.engines import Ended, make_folder
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.needs import amount, estimate_memory
 from peer_rl.experiments.pool import reason_of
@@ -143,6 +143,7 @@ class RayEngine:
             _join(self._ray, self.address)
             self._owned = True
         self._gpus = self._ray.cluster_resources().get("GPU", 0) > 0
+        make_folder(runs)
         self._token = runs.absolute() / f".shared-{uuid4().hex}"
         self._token.touch()
 
@@ -156,14 +157,6 @@ class RayEngine:
                 refused.append(Ended(job, f"no node of the cluster has {_describe(wants)}, which the run needs"))
                 continue
             log_size = _size(job.log)
-            order = _Order(
-                words=(*job.words, *(("--device", device) if job.config.device == "auto" else ())),
-                path=str(job.path),
-                threads=job.config.threads,
-                cwd=os.getcwd(),
-                token=str(self._token),
-                version=__version__,
-            )
             options = {
                 "num_cpus": wants["CPU"],
                 "num_gpus": wants["GPU"],
@@ -173,14 +166,26 @@ class RayEngine:
                 "scheduling_strategy": "SPREAD",
                 "name": job.title,
             }
-            self._tasks[self._ray.remote(**options)(_train).remote(order)] = _Task(job, log_size)
+            reference = self._ray.remote(**options)(_train).remote(self._order(job, device))
+            self._tasks[reference] = _Task(job, log_size)
         return refused
+
+    def _order(self, job: Job, device: str) -> _Order:
+        there = replace(job, runs=job.runs.absolute())  # workers have other working directories
+        return _Order(
+            words=(*there.words, *(("--device", device) if job.config.device == "auto" else ())),
+            path=str(there.path),
+            threads=job.config.threads,
+            cwd=os.getcwd(),
+            token=str(self._token),
+            version=__version__,
+        )
 
     def _device(self, job: Job) -> str:
         """A run goes on only on the kind of device that it began on, so a task must not end up on just any."""
         if job.config.device != "auto":
             return job.config.device
-        if (job.path / "config.toml").exists():
+        with suppress(PeerError):  # not begun, or damaged, which its training tells
             return read_config(job.path).device
         return "cuda" if self._gpus and self.gpu_share and sees_frames(job.config) else "cpu"
 

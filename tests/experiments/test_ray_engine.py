@@ -186,7 +186,7 @@ def test_workers_get_absolute_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     engine = RayEngine(workers=None, address="auto", gpu_share=None)
     order = engine._order(Job.of(configure("dqn", "gridworld/paper"), Path("runs")), "cpu")
-    assert order.words == ("train", "dqn", "--task", "gridworld/paper", "--seed", "0", "--runs", f"{tmp_path}/runs", "--device", "cpu")  # fmt: skip
+    assert order.words[-4:] == ("--runs", f"{tmp_path}/runs", "--device", "cpu")
     assert order.path == f"{tmp_path}/runs/paper/gridworld-paper/dqn/seed0"
 
 

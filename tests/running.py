@@ -212,7 +212,12 @@ def leavings(path: Path) -> dict[str, bytes]:
 
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line, as a user types it."""
-    places = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "COLUMNS": "100", **environment}
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
+    env = {**surroundings(), **environment}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)
+
+
+def surroundings() -> dict[str, str]:
+    """Environment variables of a command line that finds the tests' own tasks."""
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "100"}

@@ -14,8 +14,8 @@ from tyro.conf import arg
 from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.configs.beta import AUTO, check_weight, describe_beta
-from peer_rl.configs.checks import check_not_negative, check_positive
-from peer_rl.configs.environment import sees_pixels, task_of
+from peer_rl.configs.checks import check_not_negative
+from peer_rl.configs.environment import sees_pixels, with_frames
 from peer_rl.configs.resolve import canonical, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import find_task
@@ -108,7 +108,8 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
     given = {word.partition("=")[0][2:].replace("-", "_") for word in rest}
     check_weight(options.run, given=given)
-    run = canonical(_with_frames(options.run, options.frames))
+    run = options.run if options.frames is None else with_frames(options.run, options.frames)
+    run = canonical(run)
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
@@ -148,16 +149,6 @@ def _choose_budget(base: AnyRunConfig, early: argparse.Namespace) -> AnyRunConfi
     if given == ["episodes"]:
         return replace(base, steps=None, episodes=base.episodes or 1)
     return replace(base, steps=base.steps or 1, episodes=None) if given else base
-
-
-def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
-    if frames is None:
-        return run
-    check_positive("frames", frames)
-    repeat = task_of(run).action_repeat
-    if frames % repeat:
-        raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
-    return replace(run, steps=frames // repeat)
 
 
 def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:

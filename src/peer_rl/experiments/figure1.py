@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from peer_rl.configs.beta import describe_beta
 from peer_rl.experiments.runs import Group
 
 PANELS = (
@@ -82,7 +84,7 @@ def draw_figure1(groups: Sequence[Group], path: Path) -> None:
         FigureCanvasAgg(figure)
         grid: Any = figure.subplots(len(agents), len(PANELS), squeeze=False)
         for row, (agent, members) in zip(grid, agents, strict=True):
-            members = sorted(members, key=lambda group: group.config.beta)
+            members = sorted(members, key=lambda group: math.inf if group.config.beta == "auto" else group.config.beta)
             for axes, (log, name, title) in zip(row, PANELS, strict=True):
                 _draw_panel(axes, members, log, name)
                 axes.set_title(title, fontweight="bold")
@@ -107,7 +109,7 @@ def _draw_panel(axes: Axes, groups: Sequence[Group], log: str, name: str) -> Non
         for one in found.values if len(found.values) > 1 else ():
             axes.plot(found.frames, one, color=colour, linewidth=0.7, alpha=0.45)
         seeds = f"{len(found.values)} seed{'s' * (len(found.values) > 1)}"
-        label = "without PEER" if group.config.beta == 0 else f"PEER, beta {group.config.beta:g}"
+        label = "without PEER" if group.config.beta == 0 else f"PEER, beta {describe_beta(group.config)}"
         axes.plot(found.frames, found.mean, color=colour, linewidth=1.8, label=f"{label} ({seeds})")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1_000:,.0f}k")

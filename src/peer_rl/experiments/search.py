@@ -159,6 +159,8 @@ def _families(sweep: Sweep) -> list[Family]:
         config = job.config
         if not find_agent(config.agent).td_target:
             raise ConfigError(f"{config.agent} takes no beta, so there is nothing to search; leave it out")
+        if config.beta == "auto":
+            raise ConfigError("--search beta tries betas that are numbers; leave out beta = 'auto'")
         rest = {path: value for path, value in as_dict(config).items() if path not in ("seed", "beta", "regularizer")}
         if config.beta:
             regularized.setdefault((repr(rest), config.regularizer), []).append(job)
@@ -171,7 +173,7 @@ def _families(sweep: Sweep) -> list[Family]:
 
 def _family(regularized: list[Job], plain: list[Job], settings: SearchSettings) -> Family:
     examples = {job.config.seed: job for job in [*plain, *regularized]}  # the regularized ones' regularizer counts
-    betas = list(dict.fromkeys(job.config.beta for job in regularized))
+    betas = list(dict.fromkeys(float(job.config.beta) for job in regularized))
     for beta in betas:
         if not settings.low <= beta <= settings.high:
             span = f"[{settings.low:g}, {settings.high:g}]"

@@ -141,7 +141,7 @@ def test_bad_settings_are_refused() -> None:
     regularizer = ConstrainedPEER()
     regularizer.beta = 0.5
     assert regularizer.beta == pytest.approx(0.5)
-    assert repr(regularizer) == "ConstrainedPEER(target=0.9, rate=0.01, beta=0.5)"
+    assert repr(regularizer) == "ConstrainedPEER(target=0.9, rate=0.001, beta=0.5)"
 
 
 def test_half_precision_does_not_overflow() -> None:

@@ -80,7 +80,7 @@ def test_random_draws_and_initial_weights_do_not_depend_on_it(tmp_path):
 def test_its_name_and_settings():
     plain, config = (configure("td3", "gym/Pendulum-v1", beta=beta) for beta in (5e-4, "auto"))
     assert variant(config) == "td3+betaauto"
-    assert (config.regularizer, config.beta_target, config.beta_rate) == ("cosine-peer", 0.9, 0.01)
+    assert (config.regularizer, config.beta_target, config.beta_rate) == ("cosine-peer", 0.9, 0.001)
     again = configure("td3", "gym/Pendulum-v1", beta="auto", beta_target=0.9, regularizer="cosine-peer")
     assert again == config
     another = configure("td3", "gym/Pendulum-v1", beta="auto", beta_target=0.5)

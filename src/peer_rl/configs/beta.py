@@ -10,7 +10,7 @@ from peer_rl.configs.agents import find_agent
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import ConfigError
 
-AUTO: dict[str, Any] = {"beta": "auto", "regularizer": "cosine-peer", "beta_target": 0.9, "beta_rate": 0.01}
+AUTO: dict[str, Any] = {"beta": "auto", "regularizer": "cosine-peer", "beta_target": 0.9, "beta_rate": 0.001}
 """beta auto unless said otherwise. Ours: plain critics' cosines are 0.9 to 1.0 (docs/choosing-beta.md)."""
 _ONLY_AUTO = ("beta_target", "beta_rate")
 

@@ -111,7 +111,7 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     beta_target: float | None = None
     """With beta auto: the mean cosine of phi and phi' that it strives for; 0.9 unless said."""
     beta_rate: float | None = None
-    """With beta auto: log beta += rate * (cosine - target) at each update; 0.01 unless said."""
+    """With beta auto: log beta += rate * (cosine - target) at each update; 0.001 unless said."""
     regularizer: str = "peer"
     """peer, cosine-peer, feature-norm, dr3, beer, none, or module:name of your own class or function."""
     steps: int | None = None

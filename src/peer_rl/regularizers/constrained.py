@@ -11,7 +11,7 @@ from torch import Tensor
 from peer_rl.regularizers.inputs import DEFAULT_BETA, Features, check_beta
 from peer_rl.regularizers.terms import Regularizer
 
-TARGET, RATE = 0.9, 0.01
+TARGET, RATE = 0.9, 0.001
 LOWEST, HIGHEST = 1e-6, 1.0
 
 

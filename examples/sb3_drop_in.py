@@ -19,11 +19,12 @@ TASKS = {
     "CartPole-v1": (
         DQN,
         {
-            "learning_rate": 1e-3,
-            "learning_starts": 500,
-            "target_update_interval": 100,
-            "exploration_fraction": 0.2,
+            "learning_rate": 2.3e-3,
             "batch_size": 64,
+            "train_freq": 256,
+            "gradient_steps": 128,
+            "target_update_interval": 10,
+            "policy_kwargs": {"net_arch": [256, 256]},
         },
     ),
     "Pendulum-v1": (TD3, {"policy_kwargs": {"net_arch": [256, 256]}}),
@@ -34,7 +35,7 @@ def main() -> None:
     """Train one agent per beta and print its mean return."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", choices=TASKS, default="Pendulum-v1")
-    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--betas", type=float, nargs="+", default=[0.0, 5e-4])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", default="runs/sb3", help="TensorBoard's folder")

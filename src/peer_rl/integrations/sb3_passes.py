@@ -102,7 +102,7 @@ class CriticPasses:
             raise RunError("the target critic ran twice before the critic, so it is not clear which pass phi' is from")
         self._kept[index] = phi_next
 
-    def _add(self, index: int, _layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def _add(self, index: int, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         if not torch.is_grad_enabled():
             return
         phi_next = self._kept.pop(index, None)
@@ -118,7 +118,9 @@ class CriticPasses:
         self._calls += 1
         self._sum = self._sum + value
         if direction is not None:
-            phi.register_hook(lambda gradient: torch.add(gradient, direction, alpha=scale))  # type: ignore[no-untyped-call]
+            # A plain linear layer's backward has just made phi's gradient, and nobody else holds it: no copy is needed.
+            add = Tensor.add_ if type(layer) is nn.Linear else Tensor.add
+            phi.register_hook(lambda gradient: add(gradient, direction, alpha=scale))  # type: ignore[no-untyped-call]
 
     def _differentiate(self, phi: Tensor, phi_next: Tensor) -> tuple[Tensor, Tensor | None, float]:
         """The regularizer's value, and its gradient at phi as a tensor (None for 0) and a factor."""

@@ -154,8 +154,10 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
 
 
 def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
-    """A profile is for every agent of a suite, and an agent's for every suite: what it says of a setting that is not
-    there, such as the size of frames that nobody draws, is left out."""
+    """What a profile says of a setting that the run does not have is left out.
+
+    A suite's profile is for all of its agents, and an agent's for all suites, those that draw it no frames too.
+    """
     known = as_dict(config)
     return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 

@@ -8,10 +8,12 @@ from plain_pixels import PlainPixelSAC
 
 from peer_rl.agents import curl_sac
 from peer_rl.augment import centre_crop
+from peer_rl.configs import configure
 from peer_rl.configs.pixel_actor_critic import CURLSACConfig, DrQSACConfig, DrQv2Config, PixelSACConfig, SACAEConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.regularizers import NAMES
+from peer_rl.training.loop import build_agent
 from peer_rl.training.trees import pack, unpack
 
 LEARNING = {
@@ -174,6 +176,16 @@ def test_as_published_curls_encoder_is_stepped_twice():
         torch.testing.assert_close(parameter.detach().double(), plain.encoder[part].detach(), **NEAR)
     assert not torch.allclose(agent.encoder.layers[0].weight, once.encoder.layers[0].weight, atol=1e-3)
     torch.testing.assert_close(agent.auxiliary.bilinear.detach().double(), plain.bilinear.detach(), **NEAR)
+
+
+def test_the_preset_builds_the_published_agent():
+    spec = EnvSpec((9, 64, 64), "uint8", stack=3, action_shape=(1,), action_low=(-1.0,), action_high=(1.0,))
+    for preset, twice, furthest in (("", False, 8), ("as-published", True, 7)):
+        config = configure("curl-sac", "dmc/cartpole-swingup", profile="small", preset=preset)
+        agent = build_agent(config, spec, CPU)
+        assert (agent.auxiliary.second is not None) == twice
+        rows = torch.arange(64, dtype=torch.uint8).view(1, 1, 64, 1).expand(300, 9, 64, 64).contiguous()
+        assert int(agent.look(rows, stream())[:, 0, 0, 0].max()) == furthest
 
 
 def test_curls_bilinear_form_begins_uniform_in_0_to_1():

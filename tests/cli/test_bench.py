@@ -54,7 +54,8 @@ def test_the_passes_are_those_of_two_updates(agent):
 
     from peer_rl.training.seeding import Stream
 
-    config, spec = configure(agent, TASK, profile="small"), cartpole(64)
+    config = configure(agent, TASK, profile="small")
+    spec = cartpole(config.image_size)
     batch, rng = random_frames(spec, 8), Stream(0, "x", device=torch.device("cpu"))
     update, all_passes = two_updates(agent, 0.0, spec, batch, rng), unavoidable(config, batch)
     with FlopCounterMode(display=False) as updates:

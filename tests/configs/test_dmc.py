@@ -89,12 +89,21 @@ def test_budgets_count_environment_steps_whatever_the_action_repeat(task, repeat
             assert (config.steps * own, config.protocol.eval_every * own) == (budget, 10_000)
 
 
-def test_small_pixels_are_64_for_all_and_cropped_to_56_by_curl():
-    for agent in ("curl-sac", "drq-sac", "sac-ae", "drq-v2"):
+def test_small_pixels_are_64_and_cropped_to_56_by_curl_and_56_for_the_decoder():
+    for agent, size in (("curl-sac", 64), ("drq-sac", 64), ("sac-ae", 56), ("drq-v2", 64)):
         config = configure(agent, "dmc/cartpole-swingup", profile="small")
-        assert (config.image_size, config.render_quality, config.learning.batch_size) == (64, "draft", 64)
+        assert (config.image_size, config.render_quality, config.learning.batch_size) == (size, "draft", 64)
         assert len(config.settings.encoder.channels) == 2
         assert getattr(config.settings, "crop", 56) == 56
+        assert configure(agent, "gym/X-v0", profile="small").image_size is None
+
+
+def test_every_setting_of_an_agents_profile_is_one_of_its_settings():
+    """A misspelt one would be left out without a word."""
+    for (agent, profile), layer in tables.AGENT_PROFILES.items():
+        task = "dmc/cheetah-run" if (agent, "dmc") in tables.SUITES else "mujoco/hopper"
+        known = as_dict(configure(agent, task, profile=profile))
+        assert set(layer) <= set(known)
 
 
 def test_drq_v2_keeps_every_frame_of_its_budget():

@@ -178,6 +178,7 @@ _SMOKE: Layer = _SMALL | {
 }
 _SMALL_OWN: dict[str, Layer] = {
     "curl-sac": {"settings.crop": Value(56, _OURS + ": of frames of 64x64")},
+    "sac-ae": {"image_size": Value(56, _OURS + ": CURL's crop; with 64x64 an update may take more than 150 ms")},
     "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the authors', as the budget is")},
 }
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {

@@ -150,12 +150,15 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     for layer in layers:
         config = apply(config, layer, origins)
     config = apply(config, _of_agent(config, PROFILES.get((suite, profile), {})), origins)
-    config = apply(config, AGENT_PROFILES.get((agent, profile), {}), origins)
+    config = apply(config, _of_agent(config, AGENT_PROFILES.get((agent, profile), {})), origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
 
 
 def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
-    """A profile is for every agent of a suite: what it says of a setting that this agent does not have is left out."""
+    """What a profile says of a setting that the run does not have is left out.
+
+    A suite's profile is for all of its agents, and an agent's for all suites, those that draw it no frames too.
+    """
     known = as_dict(config)
     return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 

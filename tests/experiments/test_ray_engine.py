@@ -76,6 +76,7 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
     wait_until(lambda: not trainings(runs), "the trainings stop with the sweep", seconds=30)
 
     begun = newest_checkpoints(runs)
+    assert begun, "the trainings were stopped, not waited for"
     held = next(job for job in read_sweep(file, runs).jobs if str(job.path.relative_to(runs)) in begun)
     with stray_training(held) as stray, start(*words, stderr=subprocess.PIPE, text=True) as sweep:
         wait_until(lambda: is_waiting(held), "the task waits for the run")

@@ -3,8 +3,9 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from running import leavings, surroundings
 
@@ -21,7 +22,7 @@ diagnose-every = 500
 seeds = 3
 checkpoint-seconds = 0.1
 """
-PATIENCE = 90.0
+PATIENCE = 180.0
 
 
 def write_grid(folder: Path) -> Path:
@@ -40,11 +41,13 @@ def start(*arguments: object, **options) -> subprocess.Popen:
     return subprocess.Popen(command(*arguments), env=surroundings(), **options)
 
 
-def wait_until(condition: Callable[[], object], why: str, seconds: float = PATIENCE) -> None:
+def wait_until(condition: Callable[[], object], why: str, seconds: float = PATIENCE) -> Any:
+    """What the condition gives once it gives something."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, why
         time.sleep(0.02)
+    return found
 
 
 def runs_below(runs: Path) -> dict[str, Path]:
@@ -71,16 +74,14 @@ def newest_checkpoints(runs: Path) -> dict[str, int]:
     return found
 
 
-def trainings(runs: Path) -> list[int]:
-    """The processes that train runs below ``runs``."""
-    return [pid for pid, words in processes() if "peer_rl.experiments.child" in words and str(runs) in words]
-
-
-def processes() -> Iterable[tuple[int, list[str]]]:
+def trainings(runs: Path) -> dict[int, list[str]]:
+    """The processes that train runs below ``runs``, and their command lines."""
+    found = {}
     for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            words = _bytes(folder / "cmdline").decode(errors="replace").split("\0")
-            yield int(folder.name), words
+        words = _bytes(folder / "cmdline").decode(errors="replace").rstrip("\0").split("\0")
+        if "peer_rl.experiments.child" in words and str(runs) in words:
+            found[int(folder.name)] = words
+    return found
 
 
 def _bytes(path: Path) -> bytes:

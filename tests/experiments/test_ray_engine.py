@@ -25,6 +25,7 @@ from peer_rl.experiments.sweep import read_sweep
 from peer_rl.training.rundir import RunDirectory, run_path
 from peer_rl.version import __version__
 
+TOO_LARGE = "[[grid]]\n[[grid]]\nthreads = 64\nseeds = [9]\n"
 on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
 
 
@@ -35,7 +36,8 @@ def cluster(monkeypatch):
         monkeypatch.setenv(name, value)
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice a dead node
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": quick})
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=1)
@@ -64,7 +66,10 @@ def is_waiting(job: Job) -> bool:
 
 @on_linux
 def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happened(cluster, undisturbed, tmp_path):
-    """First SIGINT. Then, under the same command, one node is killed, and a stray process holds one of the runs."""
+    """First SIGINT. Then, under the same command, one node is killed, and a stray process holds one of the runs.
+
+    A run that no node can hold is added, and fails alone.
+    """
     runs, file = tmp_path / "ray", write_grid(tmp_path)
     words = [file, "--engine", "ray", "--address", cluster.address, "--runs", runs]
     default = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
@@ -76,23 +81,21 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
     wait_until(lambda: not trainings(runs), "the trainings stop with the sweep", seconds=30)
 
     begun = newest_checkpoints(runs)
+    assert begun, "the trainings were stopped, not waited for"
     held = next(job for job in read_sweep(file, runs).jobs if str(job.path.relative_to(runs)) in begun)
+    file.write_text(file.read_text() + TOO_LARGE)
     with stray_training(held) as stray, start(*words, stderr=subprocess.PIPE, text=True) as sweep:
         wait_until(lambda: is_waiting(held), "the task waits for the run")
-        wait_until(lambda: in_the_middle(runs), "the other node trains another run")
-        victim, name = in_the_middle(runs)
+        victim, name = wait_until(lambda: in_the_middle(runs), "the other node trains another run")
         tries = tries_of(runs / name)
         cluster.remove_node(node_of(cluster, victim), allow_graceful=False)
         stray.kill()
-        _, told = sweep.communicate(timeout=150)
-        assert sweep.returncode == 0, told
+        _, told = sweep.communicate(timeout=400)
+    assert sweep.returncode == 2
+    reasons = told.splitlines()[-1].partition("1 of 4 runs failed. ")[2]
+    assert "seed9: no node of the cluster has 64 CPU, 0.5 GB of memory, which the run needs" in reasons, told
     assert tries_of(runs / name) == tries + 1, "the run was started once more after the node's death"
     assert_same(runs, undisturbed)
-
-    (tmp_path / "large.toml").write_text('agent = "dqn"\ntask = "gridworld/paper"\nthreads = 64\n')
-    refused = peer_rl("sweep", tmp_path / "large.toml", *words[1:])
-    assert refused.returncode == 2
-    assert "no node of the cluster has 64 CPU, 0.5 GB of memory, which the run needs" in refused.stderr
     assert not list(runs.glob(".shared-*")), "the token is taken away"
 
 
@@ -112,9 +115,8 @@ def stray_training(job: Job) -> Iterator[subprocess.Popen]:
 def in_the_middle(runs: Path) -> tuple[int, str] | None:
     """A training of the sweep that has a checkpoint and is far from its end, and its run."""
     found = newest_checkpoints(runs)
-    for pid in trainings(runs):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-        options, _ = read_options(words[words.index("train") + 1 : -1])
+    for pid, words in trainings(runs).items():
+        options, _ = read_options(words[words.index("train") + 1 :])
         name = str(run_path(options.run, runs).relative_to(runs))
         if 0 < found.get(name, 0) < 800:
             return pid, name

@@ -212,6 +212,9 @@ def _train(order: _Order) -> tuple[int, str]:
     The training stops with this worker (``child.py``); if the worker is gone and the training not yet, the next try
     finds the run locked and waits.
     """
+    if threading.current_thread() is threading.main_thread():
+        # Ray cancels a task as Ctrl-C would, which a node that was started in the background ignores
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     problem = _problem_here(order)
     if problem:
         return 2, problem
@@ -226,7 +229,7 @@ def _train(order: _Order) -> tuple[int, str]:
     try:
         while process.poll() is None:
             time.sleep(0.1)
-    finally:  # Ray cancels a task with a KeyboardInterrupt
+    finally:
         child.stop([process])
     code = process.returncode
     if code < 0 or code == _STOPPED:

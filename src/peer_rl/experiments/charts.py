@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +40,18 @@ def _rounded(values: Floats) -> list[float | None]:
 
 
 def _lines(label: str) -> list[str]:
-    """A label in lines that fit into a legend, safe for plotly, which reads some HTML in texts."""
-    return [html.escape(line) for line in textwrap.wrap(label, _LEGEND_WIDTH, break_on_hyphens=False)] or [""]
+    """A label in lines that fit into a legend, broken at spaces and plus signs; plotly reads some HTML in texts."""
+    lines = [""]
+    for word in label.split():
+        for index, piece in enumerate(re.split(r"(?<=\+)(?=.)", word)):
+            gap = " " if index == 0 and lines[-1] else ""
+            first, *rest = textwrap.wrap(piece, _LEGEND_WIDTH)
+            if lines[-1] and len(lines[-1] + gap + first) > _LEGEND_WIDTH:
+                lines.append(first)
+            else:
+                lines[-1] += gap + first
+            lines += rest
+    return [html.escape(line) for line in lines]
 
 
 def _figure(title: str, alt: str, figure: dict[str, Any], height: int) -> str:
@@ -68,24 +79,25 @@ def _axes(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
 
 
 def _traces(curves: Sequence[Curve], order: Sequence[str]) -> list[dict[str, Any]]:
-    """A band and a line for each curve; one click in the legend hides both."""
-    data: list[dict[str, Any]] = []
+    """All bands, then all lines, so that no band hides a line; one click in the legend hides a line and its band."""
+    bands: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for curve in curves:
         colour, dash = style(order.index(curve.label))
-        label = "<br>".join(_lines(curve.label))
+        label = "<br>".join(_lines(curve.name))
         shared = {"type": "scatter", "legendgroup": label, "name": label, "mode": "lines"}
-        band = [*_rounded(curve.high), *_rounded(curve.low)[::-1]]
+        ring = [*_rounded(curve.high), *_rounded(curve.low)[::-1]]
         fill = {"fill": "toself", "fillcolor": f"{colour}33", "line": {"width": 0}, "hoverinfo": "skip"}
-        data.append({**shared, **fill, "y": band, "showlegend": False})
+        bands.append({**shared, **fill, "y": ring, "showlegend": False})
         pen = {"color": colour, "width": 2, "dash": _PLOTLY_DASHES[dash]}
-        data.append({**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"})
-    return data
+        lines.append({**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"})
+    return bands + lines
 
 
 def _ends(curves: Sequence[Curve]) -> str:
     """The last point of every line, for those who cannot see it."""
     ends = [
-        f"{curve.label} {number(curve.mean[-1], 3)} [{number(curve.low[-1], 3)}, {number(curve.high[-1], 3)}]"
+        f"{curve.name} {number(curve.mean[-1], 3)} [{number(curve.low[-1], 3)}, {number(curve.high[-1], 3)}]"
         for curve in curves
     ]
     return f"At the end: {'; '.join(ends)}."
@@ -104,14 +116,23 @@ def curve_chart(
     Without a name for ``x`` the curves run along agent steps, and the page's switch changes that.
     """
     data, ends = _traces(curves, order), _ends(curves)
-    below = 60 + sum(4 + 17 * len(_lines(curve.label)) for curve in curves)
+    below = 60 + sum(5 + 15 * len(_lines(curve.name)) for curve in curves)
     layout: dict[str, Any] = {
-        "margin": {"l": 50, "r": 12, "t": 26, "b": below},
+        "margin": {"l": 50, "r": 12, "t": 24, "b": below},
         "xaxis": {"title": {"text": x, "standoff": 8}, "zeroline": False, "nticks": 6},
         "yaxis": {"zeroline": False, "automargin": True},
         "hovermode": "x unified",
         "hoverlabel": {"namelength": -1},
-        "legend": {"orientation": "v", "yref": "container", "yanchor": "bottom", "y": 0.01, "x": 0},
+        "legend": {
+            "x": 0,
+            "xanchor": "left",
+            "yref": "container",
+            "yanchor": "bottom",
+            "y": 0.01,
+            "font": {"size": 11},
+            "tracegroupgap": 2,
+        },
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
     }
     if line:
         height, text = line
@@ -121,7 +142,7 @@ def curve_chart(
         layout["annotations"] = [{**note, "text": html.escape(text), "showarrow": False, "font": {"color": "#808080"}}]
     figure: dict[str, Any] = {"data": data, "layout": layout, "ends": ends, "along": x}
     if x:
-        for curve, band, mean in zip(curves, data[::2], data[1::2], strict=True):
+        for curve, band, mean in zip(curves, data[: len(curves)], data[len(curves) :], strict=True):
             along = _rounded(curve.x)
             band["x"], mean["x"] = along + along[::-1], along
     else:

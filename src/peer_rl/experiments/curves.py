@@ -29,6 +29,13 @@ class Curve:
     """Environment frames at each ``x``, where that counts agent steps."""
     hours: Floats | None = None
     """Hours of training up to each ``x``, the mean over seeds; None if a run has no times."""
+    runs: int = 0
+    """How many finished runs there are, where known; ``seeds`` of them have this number."""
+
+    @property
+    def name(self) -> str:
+        """The label, and how many seeds are in the curve if that is not all of them."""
+        return f"{self.label}: {self.seeds} of {self.runs} seeds" if self.seeds < self.runs else self.label
 
 
 def half_std(curves: Floats) -> tuple[Floats, Floats]:
@@ -67,7 +74,10 @@ def log_curve(group: Group, log: str, name: str, spread: Spread, *, x: str = "st
     """One logged number of a group's finished runs; along agent steps, with frames and hours beside them."""
     rows = [record.rows.get(log, []) for record in group.finished]
     curve = mean_curve(group.label, [(column(lines, x), column(lines, name)) for lines in rows], spread)
-    if curve is None or x != "step":
+    if curve is None:
+        return None
+    curve = replace(curve, runs=len(rows))
+    if x != "step":
         return curve
     return replace(curve, frames=_frames(rows, curve.x), hours=_hours(group, curve.x))
 

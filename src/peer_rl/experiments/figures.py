@@ -74,7 +74,7 @@ def _draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> N
     for curve in curves:
         colour, dash = style(order.index(curve.label))
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.label, 76))
+        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.name, 76))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.margins(x=0.01)

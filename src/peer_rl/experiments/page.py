@@ -123,7 +123,7 @@ def _switch() -> str:
         for name, text in names.items()
     )
     group = f'<div role="group" aria-labelledby="axis">{buttons}</div>'
-    return f'<div class="switch"><span id="axis">x axis of the curves</span>{group}</div>'
+    return f'<div class="switch"><span id="axis">x axis</span>{group}</div>'
 
 
 def render(title: str, lead: str, sections: Sequence[Section], *, switch: bool) -> str:

@@ -202,7 +202,7 @@ def coverage_section(groups: Sequence[Group], problems: Sequence[RunRecord], out
 
 def runs_section(groups: Sequence[Group], out: Path) -> Section:
     """Every run directory behind the page, its own numbers, its files, and the command that makes it again."""
-    names = ("seed", "run directory", "state", "score", "agent steps", "frames", "hours", "command", "files")
+    names = ("seed", "run directory", "state", "score", "agent steps", "frames", "hours", "files", "command")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     bodies = []
     for group in groups:
@@ -225,8 +225,9 @@ def _run_row(record: RunRecord, out: Path) -> str:
     words = [record.state, score, *counts, "no times" if hours is None else number(hours, 3)]
     cells = "".join(f'<td class="short">{html.escape(text)}</td>' for text in words)
     there = [name for name in _FILES if (record.path / name).is_file()]
-    links = " ".join(page.file_link(record.path / name, out, name) for name in there) or "-"
+    links = " ".join(page.file_link(record.path / name, out, name.partition(".")[0]) for name in there) or "-"
     place = page.file_link(record.path, out, record.place) if record.path.is_dir() else html.escape(record.place)
     seed = html.escape(str(record.seed))
     command = f"<code>{html.escape(record.command)}</code>" if record.command else "-"
-    return f'<tr><th scope="row">{seed}</th><td>{place}</td>{cells}<td>{command}</td><td>{links}</td></tr>'
+    head = f'<th scope="row" class="short">{seed}</th>'
+    return f"<tr>{head}<td>{place}</td>{cells}<td>{links}</td><td>{command}</td></tr>"

@@ -7,8 +7,8 @@
   const touch = matchMedia("(pointer: coarse)").matches;
   let axis = buttons.length ? buttons[0].value : "";
 
-  // a figure whose axis can be switched keeps one x for each line; its band runs there and back
-  const columns = (figure) => figure.axes[axis].x.flatMap((x) => [[...x, ...[...x].reverse()], x]);
+  // a figure whose axis can be switched keeps one x for each line; bands come first, and run there and back
+  const columns = ({ axes }) => [...axes[axis].x.map((x) => [...x, ...[...x].reverse()]), ...axes[axis].x];
   const describe = (chart, figure) => {
     const along = figure.axes ? figure.axes[axis].title : figure.along;
     chart.setAttribute("aria-label", along ? `${figure.title}, along ${along}. ${figure.ends}` : figure.title);

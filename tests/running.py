@@ -212,7 +212,12 @@ def leavings(path: Path) -> dict[str, bytes]:
 
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line, as a user types it."""
-    tests = str(Path(__file__).parent)
-    env = {**os.environ, "PYTHONPATH": tests, "COLUMNS": "100", **environment}
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
+    env = {**surroundings(), **environment}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+
+
+def surroundings() -> dict[str, str]:
+    """Environment variables of a command line that finds the tests' own tasks."""
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "100"}

@@ -13,8 +13,8 @@ from tyro.conf import arg
 
 from peer_rl.cli.options import parse
 from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
-from peer_rl.configs.checks import check_not_negative, check_positive
-from peer_rl.configs.environment import task_of
+from peer_rl.configs.checks import check_not_negative
+from peer_rl.configs.environment import with_frames
 from peer_rl.configs.resolve import canonical, check_weight, defaults
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import ConfigError
@@ -103,7 +103,8 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
     check_weight(options.run, given=any(word.partition("=")[0] == "--beta" for word in rest))
-    run = canonical(_with_frames(options.run, options.frames))
+    run = options.run if options.frames is None else with_frames(options.run, options.frames)
+    run = canonical(run)
     check_not_negative("checkpoint_seconds", options.checkpoint_seconds)
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
@@ -141,16 +142,6 @@ def _choose_budget(base: AnyRunConfig, early: argparse.Namespace) -> AnyRunConfi
     if given == ["episodes"]:
         return replace(base, steps=None, episodes=base.episodes or 1)
     return replace(base, steps=base.steps or 1, episodes=None) if given else base
-
-
-def _with_frames(run: AnyRunConfig, frames: int | None) -> AnyRunConfig:
-    if frames is None:
-        return run
-    check_positive("frames", frames)
-    repeat = task_of(run).action_repeat
-    if frames % repeat:
-        raise ConfigError(f"--frames {frames} is not a multiple of {run.task}'s action repeat, {repeat}")
-    return replace(run, steps=frames // repeat)
 
 
 def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:

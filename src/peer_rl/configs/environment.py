@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from peer_rl.configs.agents import find_agent
+from peer_rl.configs.checks import check_positive
 from peer_rl.configs.layers import Layer, Value
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import Picture, Task, find_task
@@ -19,6 +20,15 @@ def task_of(config: AnyRunConfig) -> Task:
         action_repeat=config.action_repeat or task.action_repeat,
         stack=config.frame_stack or task.stack,
     )
+
+
+def with_frames(config: AnyRunConfig, frames: int) -> AnyRunConfig:
+    """The run with its budget in environment frames instead of agent steps."""
+    check_positive("frames", frames)
+    repeat = task_of(config).action_repeat
+    if frames % repeat:
+        raise ConfigError(f"--frames {frames} is not a multiple of {config.task}'s action repeat, {repeat}")
+    return replace(config, steps=frames // repeat, episodes=None)
 
 
 def sees_pixels(agent: str, task: Task) -> bool:

@@ -206,6 +206,24 @@ def option_name(path: str) -> str:
     return re.sub(rf"^({'|'.join(_SECTIONS)})\.", "", path).replace("_", "-")
 
 
+def option_types(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every option by its name on the command line, with the type of its value."""
+    found: dict[str, Any] = {}
+    for name, annotation in typing.get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        if dataclasses.is_dataclass(value):
+            found |= option_types(value, prefix + ("" if name in _SECTIONS else f"{name}."))
+        else:
+            found[option_name(prefix + name)] = annotation
+    return found
+
+
+def takes_list(annotation: Any) -> bool:
+    """Whether one value of this type is a list in TOML, as the sizes of hidden layers are."""
+    options = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
+    return any(typing.get_origin(option) is tuple for option in options)
+
+
 def _word(path: str, value: Any) -> str:
     key = option_name(path)
     if isinstance(value, list):

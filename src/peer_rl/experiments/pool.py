@@ -1,163 +1,156 @@
-"""Runs several trainings at once, each in a process of its own, and shows how far they are."""
+"""The engine for one machine: trainings in processes of their own, as many as its cores and its memory carry."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-import sys
 import time
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import Progress, TaskID
+from peer_rl.experiments import child
+from peer_rl.experiments.engines import Ended, conduct
+from peer_rl.experiments.jobs import Job
+from peer_rl.experiments.needs import amount, estimate_memory, resident_memory
+from peer_rl.replay.memory import available_memory
 
-from peer_rl.configs import as_dict
-from peer_rl.configs.run import AnyRunConfig
-from peer_rl.errors import RunError
-from peer_rl.progress import make_bar
-from peer_rl.training.rundir import read_config, read_json, run_path
+__all__ = ["Job", "LocalEngine", "Pool", "local_engine"]
 
-_POLL_SECONDS = 0.5
-_LINE_SECONDS = 15.0
-
-
-@dataclass
-class Job:
-    """One training, as the command line that a person would type."""
-
-    config: AnyRunConfig
-    arguments: list[str]
-    runs: Path
-    process: subprocess.Popen[bytes] | None = None
-    bar: TaskID | None = None
-    began: tuple[float, int] | None = None
-    """Clock and step when the run was first seen moving, for its speed."""
-    path: Path = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.path = run_path(self.config, self.runs)
-
-    @property
-    def label(self) -> str:
-        """Short name for progress bars."""
-        return f"{self.path.parent.name} {self.path.name}"
-
-    def status(self) -> dict[str, Any]:
-        """The run's own status.json; empty before its first second."""
-        return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
-
-    def finished(self) -> bool:
-        """Whether the run needs nothing more. One with other settings is started, which then tells the differences."""
-        if self.status().get("state") != "finished":
-            return False
-        theirs = as_dict(read_config(self.path))
-        return theirs == as_dict(replace(self.config, device=theirs["device"]))
-
-    def share(self) -> float:
-        """How much of the run is done, 0 to 1."""
-        status = self.status()
-        return status["done"] / status["total"] if status else 0.0
-
-    def speed(self, step: int) -> str:
-        """Steps per second since this process saw the run for the first time."""
-        now = time.monotonic()
-        if self.began is None:
-            self.began = (now, step)
-        seconds, steps = now - self.began[0], step - self.began[1]
-        return f"{steps / seconds:.0f} steps/s" if steps else ""
-
-    def start(self) -> None:
-        """Start training; what it prints goes to log.txt in the run directory."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "peer_rl", "train", *self.arguments, "--runs", str(self.runs), "--quiet"]
-        with (self.path / "log.txt").open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def complaint(self) -> str:
-        """The last thing that a failed run said."""
-        lines = (self.path / "log.txt").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+_POLL_SECONDS = 0.25
 
 
 class Pool:
     """At most ``workers`` jobs at a time. Ctrl-C stops all of them; a second start runs only what is missing."""
 
-    def __init__(self, jobs: list[Job], workers: int) -> None:
+    def __init__(self, jobs: list[Job], workers: int | None = None) -> None:
         self.jobs, self.workers = jobs, workers
-        self.waiting = [job for job in jobs if not job.finished()]
-        self.running: list[Job] = []
-        self.failed: list[Job] = []
-        self.console = Console(stderr=True)
-        self._began = self._line_at = time.monotonic()
-        self._share_at_start = self._share()
-
-    def _share(self) -> float:
-        return sum(job.share() for job in self.jobs) / len(self.jobs)
 
     def run(self) -> None:
         """Run what is missing; raises RunError at the end if any run failed."""
-        done = len(self.jobs) - len(self.waiting)
-        print(
-            f"{len(self.jobs)} runs: {done} done, {len(self.waiting)} to do, {self.workers} at a time", file=sys.stderr
-        )
-        if not self.waiting:
-            return
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's stop takes the trainings along
-        with make_bar(self.console) as bars:
-            overall = bars.add_task("all runs", total=100, unit="%", speed="", last="")
-            try:
-                while self.waiting or self.running:
-                    self._start_more(bars)
-                    time.sleep(_POLL_SECONDS)
-                    self._collect(bars)
-                    bars.update(overall, completed=100 * self._share())
-                    self._line()
-            finally:
-                self._stop()
-        if self.failed:
-            reasons = "; ".join(f"{job.label}: {job.complaint()}" for job in self.failed)
-            raise RunError(f"{len(self.failed)} of {len(self.jobs)} runs failed. {reasons}")
+        with local_engine(self.workers) as engine:
+            conduct(self.jobs, engine)
 
-    def _start_more(self, bars: Progress) -> None:
-        while self.waiting and len(self.running) < self.workers:
-            job = self.waiting.pop(0)
-            job.start()
-            job.bar = bars.add_task(job.label, total=1, unit="", speed="", last="")
-            self.running.append(job)
 
-    def _collect(self, bars: Progress) -> None:
-        for job in list(self.running):
-            status = job.status()
-            if job.bar is not None and status:
-                returned = status.get("last_return")
-                last = "" if returned is None else f"return {returned:.1f}"
-                counts = {"completed": status["done"], "total": status["total"], "unit": status["unit"]}
-                bars.update(job.bar, **counts, speed=job.speed(status["step"]), last=last)
-            if job.process is not None and job.process.poll() is not None:
-                self.running.remove(job)
-                if job.bar is not None:
-                    bars.remove_task(job.bar)
-                if job.process.returncode != 0:
-                    self.failed.append(job)
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def _line(self) -> None:
-        """Where there is no terminal, a line now and then."""
-        now = time.monotonic()
-        if self.console.is_terminal or now - self._line_at < _LINE_SECONDS:
-            return
-        self._line_at = now
-        share = self._share()
-        gained = share - self._share_at_start
-        left = f"about {(now - self._began) * (1 - share) / gained:.0f} s left" if gained > 0 else "time left unknown"
-        names = ", ".join(job.label for job in self.running)
-        print(f"{100 * share:.0f} % done, {left}; running: {names}", file=sys.stderr, flush=True)
 
-    def _stop(self) -> None:
-        for job in self.running:
-            if job.process is not None and job.process.poll() is None:
-                job.process.terminate()
-        for job in self.running:
-            if job.process is not None:
-                job.process.wait()
+class LocalEngine:
+    """Starts a job when a worker, cores for its threads and memory are free; see ``Engine`` for the methods.
+
+    Without a number of workers, running jobs have no more threads together than there are cores. Memory that running
+    jobs have not filled yet is theirs all the same.
+    """
+
+    def __init__(self, workers: int | None = None, *, available: Callable[[], int | None] = available_memory) -> None:
+        self.workers, self.available = workers, available
+        self.cores = cores()
+        self.capacity = f"{workers} at a time" if workers else f"on {self.cores} cores"
+        self._waiting: list[Job] = []
+        self._processes: dict[str, tuple[Job, subprocess.Popen[bytes]]] = {}
+        self._news: list[str] = []
+        self._told_of_memory = False
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue the jobs, in this order."""
+        estimate_memory(jobs)
+        self._waiting += jobs
+
+    def running(self) -> list[Job]:
+        """The jobs that have a process."""
+        return [job for job, _ in self._processes.values()]
+
+    def notes(self) -> dict[str, str]:
+        """Nothing waits once it runs."""
+        return {}
+
+    def news(self) -> list[str]:
+        """What there is to say since the last time."""
+        told, self._news = self._news, []
+        return told
+
+    def poll(self) -> list[Ended]:
+        """Start what fits; then see who is through."""
+        ended = self._start_what_fits()
+        if not ended:
+            time.sleep(_POLL_SECONDS)
+        for title, (job, process) in list(self._processes.items()):
+            if process.poll() is not None:
+                del self._processes[title]
+                if process.stdin:
+                    process.stdin.close()
+                ended.append(Ended(job, reason_of(job, process.returncode)))
+        return ended
+
+    def stop(self) -> None:
+        """Stop the trainings, all at once."""
+        child.stop(process for _, process in self._processes.values())
+        self._processes.clear()
+        self._waiting.clear()
+
+    def _start_what_fits(self) -> list[Ended]:
+        """Jobs that are too large for now are passed over: smaller ones behind them may fit."""
+        refused = []
+        for job in list(self._waiting):
+            if not self._has_worker(job):
+                break
+            free = self._free_memory()
+            if free is not None and job.memory > free:
+                if self._processes:
+                    self._tell_of_memory(job, free)
+                    continue
+                reason = f"the run needs about {amount(job.memory)}, but this machine has {amount(free)} available"
+                refused.append(Ended(job, f"{reason}; choose a smaller --buffer-size"))
+            else:
+                try:
+                    process = child.start(job.words, job.path, threads=job.config.threads)
+                    self._processes[job.title] = (job, process)
+                except OSError as error:
+                    refused.append(Ended(job, f"cannot write {job.path} ({error.strerror})"))
+            self._waiting.remove(job)
+        return refused
+
+    def _has_worker(self, job: Job) -> bool:
+        if self.workers is not None:
+            return len(self._processes) < self.workers
+        threads = sum(other.config.threads for other in self.running())
+        return not self._processes or threads + job.config.threads <= self.cores
+
+    def _free_memory(self) -> int | None:
+        """What is available less what running jobs have yet to take."""
+        available = self.available()
+        if available is None:
+            return None
+        still = (max(0, job.memory - resident_memory(process.pid)) for job, process in self._processes.values())
+        return max(0, available - sum(still))
+
+    def _tell_of_memory(self, job: Job, free: int) -> None:
+        if not self._told_of_memory:
+            self._told_of_memory = True
+            self._news.append(
+                f"memory limits how many runs train at a time: {len(self._processes)} for now, since {job.title} needs "
+                f"about {amount(job.memory)} and {amount(free)} are free"
+            )
+
+
+def reason_of(job: Job, code: int) -> str | None:
+    """Why the training ended, from its exit code; None if the run is finished."""
+    if code < 0:
+        name = signal.Signals(-code).name
+        guess = ", perhaps because memory ran out" if name == "SIGKILL" else ""
+        return f"killed by {name}{guess}; the same command goes on from its last checkpoint"
+    if code:
+        return job.complaint()
+    return None if job.finished() else "it ended, but its directory does not say that it is finished"
+
+
+@contextmanager
+def local_engine(workers: int | None = None) -> Iterator[LocalEngine]:
+    """The engine; trainings stop with the block."""
+    engine = LocalEngine(workers)
+    try:
+        yield engine
+    finally:
+        engine.stop()

@@ -8,6 +8,7 @@ from pathlib import Path
 from peer_rl.envs.tasks import find_task
 from peer_rl.errors import PeerError
 from peer_rl.experiments import gridworld, page, sections
+from peer_rl.experiments.against import Comparison, comparison_section, comparisons_of
 from peer_rl.experiments.aggregates import Aggregate, aggregates
 from peer_rl.experiments.figures import draw_figure3, draw_learning_curves, draw_profiles, draw_representation
 from peer_rl.experiments.gridworld import Study
@@ -29,20 +30,43 @@ Tables = list[tuple[str, Table]]
 """Each with its heading."""
 
 
-def write_report(records: Sequence[RunRecord], out: Path, *, title: str, pictures: bool = True) -> Path:
-    """Write the page, the tables and, if wanted, PNG and SVG ``pictures`` into ``out``; returns the page's path."""
+def write_report(
+    records: Sequence[RunRecord],
+    out: Path,
+    *,
+    title: str,
+    comparisons: Sequence[Comparison] | None = None,
+    pictures: bool = True,
+) -> Path:
+    """Write the page, the tables and, if wanted, PNG and SVG ``pictures`` into ``out``; returns the page's path.
+
+    Without ``comparisons`` the paper's tables stand beside whatever runs of theirs there are.
+    """
+    groups = group_runs(records)
+    compared = comparisons_of(groups) if comparisons is None else comparisons
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return _write_files(records, group_runs(records), out, title, pictures=pictures)
+        return _write_files(records, groups, compared, out, title, pictures=pictures)
     except OSError as error:
         raise PeerError(f"cannot write the report into {out} ({error.strerror}); choose another --out") from error
 
 
-def _write_files(records: Sequence[RunRecord], groups: list[Group], out: Path, title: str, *, pictures: bool) -> Path:
+def _write_files(
+    records: Sequence[RunRecord],
+    groups: list[Group],
+    compared: Sequence[Comparison],
+    out: Path,
+    title: str,
+    *,
+    pictures: bool,
+) -> Path:
     studies, results, found = gridworld.studies(groups), task_results(groups), aggregates(groups)
     problems = [record for record in records if record.problem]
     parts = [sections.summary_section(studies, results, found, problems)]
     tables: Tables = [("Coverage", coverage_table(groups))] if groups else []
+    for part, more in map(comparison_section, compared):
+        parts.append(part)
+        tables += more
     for more_parts, more_tables in (
         _aggregate_parts(found),
         _study_parts(studies),

@@ -131,7 +131,7 @@ class Group:
     @property
     def backbone(self) -> Key | None:
         """The group this one is compared with: the same settings without the regularizer."""
-        return None if self.config.beta == 0 else (self.profile, self.task, _variant(_plain(self.config)))
+        return None if self.config.beta == 0 else (self.profile, self.task, _variant(_backbone(self.config)))
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunRecord]:
@@ -278,6 +278,13 @@ def _variant_of_any_seed(config: AnyRunConfig) -> str:
 
 def _plain(config: AnyRunConfig) -> AnyRunConfig:
     return canonical(replace(config, beta=0.0))
+
+
+def _backbone(config: AnyRunConfig) -> AnyRunConfig:
+    """Without a regularizer nothing is learned from the features that it reads: one backbone serves all of them."""
+    if getattr(config.settings, "features", "") == "conv":
+        config = replace(config, settings=replace(config.settings, features="penultimate"))
+    return _plain(config)
 
 
 def _label(config: AnyRunConfig, *, several: bool) -> str:

@@ -64,6 +64,14 @@ def test_bootstrap_agrees_with_scipy() -> None:
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.15)
 
 
+@pytest.mark.parametrize(("seeds", "share"), [(3, 0.73), (5, 0.84)])
+def test_intervals_of_few_seeds_are_as_narrow_as_the_docs_say(seeds, share) -> None:
+    """docs/report.md: how often a 95 % interval of the mean of normal numbers holds the truth."""
+    draws = np.random.default_rng(1).normal(size=(400, seeds))
+    found = [bootstrap_mean(values) for values in draws.tolist()]
+    assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(share, abs=0.05)
+
+
 def test_bootstrap_is_the_same_twice_and_leaves_the_global_generator_alone() -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (this is the generator that must not be used)
     scores = np.array(VALUES)[:, None]

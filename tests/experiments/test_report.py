@@ -1,22 +1,15 @@
 import csv
-import html.parser
-import json
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
+from experiments.pages import Page, write_both
 from experiments.synthetic import write_lines, write_run
 from PIL import Image
 
-from peer_rl.cli import main as cli
-from peer_rl.cli import report as command
 from peer_rl.configs import configure
-from peer_rl.errors import PeerError
 from peer_rl.experiments.findings import FAILS, HOLDS, UNCLEAR, sort_findings
 from peer_rl.experiments.report import unused, write_report
 from peer_rl.experiments.results import task_results
@@ -24,41 +17,6 @@ from peer_rl.experiments.runs import find_runs, group_runs, missing_runs
 from peer_rl.experiments.sections import score_findings
 
 EVIL = "</script><script>alert(1)</script>"
-
-
-class Page(html.parser.HTMLParser):
-    """What a browser would see: tags, visible text, and the scripts."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text, self.scripts, self._in = "", [], ""
-        self.feed(path.read_text())
-
-    def handle_starttag(self, tag, attributes) -> None:
-        self.tags.append((tag, dict(attributes)))
-        self._in = tag
-        if tag == "script":
-            self.scripts.append((dict(attributes).get("type"), ""))
-
-    def handle_endtag(self, tag) -> None:
-        self._in = ""
-
-    def handle_data(self, data) -> None:
-        if self._in == "script":
-            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
-        elif self._in != "style":
-            self.text += data + " "
-
-    @property
-    def figures(self) -> list[dict]:
-        return [json.loads(text) for kind, text in self.scripts if kind == "application/json"]
-
-
-def write_both(runs: Path, seeds: int = 2, **given: object) -> None:
-    for seed in range(seeds):
-        write_run(runs, seed=seed, returns=(1.0, 2.0 + seed), **given)
-        write_run(runs, seed=seed, beta=0.01, cosine=0.9, returns=(1.0, 5.0 + seed), **given)
 
 
 @pytest.fixture(scope="module")
@@ -356,64 +314,3 @@ def test_scores_in_words(tmp_path: Path, scores, kind, words) -> None:
     assert [len(found[other]) for other in (HOLDS, UNCLEAR, FAILS)] == [int(other == kind) for other in found]
     about = "gridworld, profile paper: a higher score than the backbone. DQN + PEER (beta = 0.01) on gridworld/paper: "
     assert "".join(found[kind][0]) == about + words
-
-
-def test_the_command_writes_a_report_and_prints_where(tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_both(Path("runs"))
-    monkeypatch.setattr(sys, "argv", ["peer-rl", "report", "--no-pictures"])
-    assert cli.main() == 0
-    assert capsys.readouterr().out.splitlines() == ["4 runs", str(Path("report", "report.html"))]
-    assert not list(Path("report").glob("*.png"))
-    page = Page(tmp_path / "report" / "report.html")
-    assert re.search(r"\bruns/paper/gridworld-paper/dqn\+beta0/seed1\b", page.text)
-    assert str(tmp_path) not in page.text
-
-
-@pytest.fixture
-def complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    """Runs the command in an empty folder and returns the one line it complains with."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["peer-rl", "report", *arguments])
-        assert cli.main() == 2
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        assert printed.err.count("\n") == 1, printed.err
-        return printed.err
-
-    return run
-
-
-def test_the_command_without_runs_is_one_line(complaint) -> None:
-    assert "there is no folder runs" in complaint()
-    Path("runs").mkdir()
-    assert "no run directory below runs" in complaint()
-
-
-def test_an_unwritable_place_is_one_line(complaint) -> None:
-    write_run(Path("runs"), task="gym/CartPole-v1", returns=())
-    Path("file").write_text("")
-    assert "cannot write the report into file" in complaint("runs", "--out", "file")
-
-
-@pytest.mark.parametrize("missing", ["plotly", "matplotlib", "rliable"])
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    write_run(tmp_path)
-    for name in [name for name in sys.modules if name.startswith(("peer_rl.experiments.", missing))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(PeerError, match=rf"needs {missing}.*pip install 'peer-rl\[report\]'"):
-        command.main([str(tmp_path), "--out", str(tmp_path / "out")])
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from peer_rl.cli.report import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('torch', 'matplotlib', 'plotly', 'rliable', 'numpy') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=60)
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -38,14 +38,16 @@ def write_run(
     episodes: int = 8,
     state: str = "finished",
     schema: int = SCHEMA,
+    hours: float = 0.0,
+    agent: str = "dqn",
     **given: object,
 ) -> Path:
     """One finished run whose every number is known."""
-    config = configure("dqn", task, seed=seed, beta=beta, **given)
+    config = configure(agent, task, seed=seed, beta=beta, **given)
     path = run_path(config, runs)
     path.mkdir(parents=True)
     (path / "config.toml").write_text(tomli_w.dumps(nested(as_dict(config))))
-    command = ["peer-rl", "train", "dqn", "--task", task, "--seed", str(seed)]
+    command = ["peer-rl", "train", agent, "--task", task, "--seed", str(seed)]
     (path / "manifest.json").write_text(json.dumps({"schema": schema, "command": command}))
     steps = episodes * length
     status = {"state": state, "step": steps, "frame": steps, "episode": episodes}
@@ -70,4 +72,7 @@ def write_run(
     measured = {"cosine": cosine, "drd": None, "feature_norm": 2.0, "effective_rank": 3}
     shown = [at(1) | measured | probes | {"probe_cosine": 0.5}, at(episodes) | measured | probes]
     write_lines(path / "diagnostics.jsonl", shown)
+    if hours:
+        seconds = 3600 * hours
+        write_lines(path / "timing.jsonl", [at(episodes) | {"seconds": seconds, "steps_per_second": steps / seconds}])
     return path

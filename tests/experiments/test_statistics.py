@@ -3,19 +3,19 @@ import math
 import numpy as np
 import pytest
 from experiments.synthetic import write_run
+from rliable.library import get_interval_estimates
+from rliable.metrics import aggregate_iqm, probability_of_improvement
 from scipy import stats
 
-from peer_rl.experiments.report import further_scores_table, score_rule, task_result
+from peer_rl.experiments.results import further_scores_table, score_rule, task_result
 from peer_rl.experiments.runs import find_runs, group_runs, read_run
 from peer_rl.experiments.statistics import (
     SCORE,
     best_evaluation,
-    bootstrap_band,
     bootstrap_mean,
     column,
-    half_std,
+    improvement,
     iqm,
-    mean_curve,
     paired_difference,
     score,
     summarise,
@@ -64,16 +64,27 @@ def test_bootstrap_agrees_with_scipy() -> None:
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.15)
 
 
+@pytest.mark.parametrize(("seeds", "share"), [(3, 0.73), (5, 0.84)])
+def test_intervals_of_few_seeds_are_as_narrow_as_the_docs_say(seeds, share) -> None:
+    """docs/report.md: how often a 95 % interval of the mean of normal numbers holds the truth."""
+    draws = np.random.default_rng(1).normal(size=(400, seeds))
+    found = [bootstrap_mean(values) for values in draws.tolist()]
+    assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(share, abs=0.05)
+
+
 def test_bootstrap_is_the_same_twice_and_leaves_the_global_generator_alone() -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (this is the generator that must not be used)
     scores = np.array(VALUES)[:, None]
-    assert (bootstrap_mean(VALUES), iqm(scores)) == (bootstrap_mean(VALUES), iqm(scores))
+    assert bootstrap_mean(VALUES) == bootstrap_mean(VALUES)
+    assert iqm(scores) == iqm(scores)
+    assert improvement(scores, scores + 1) == improvement(scores, scores + 1)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
 def test_one_seed_has_no_interval() -> None:
-    for estimate in (bootstrap_mean([2.0]), iqm(np.array([[2.0]]))):
-        assert estimate.value == 2.0
+    one = np.array([[2.0]])
+    for estimate, value in ((bootstrap_mean([2.0]), 2.0), (iqm(one), 2.0), (improvement(one, one), 0.5)):
+        assert estimate.value == value
         assert not estimate.has_interval
         assert not estimate.excludes_zero
 
@@ -99,6 +110,38 @@ def test_iqm_draws_each_task_apart() -> None:
     assert estimate.high - estimate.low > 1
 
 
+@pytest.fixture
+def their_generator():
+    """Rliable draws from numpy's global generator: seeded for one test, and put back."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    yield
+    np.random.set_state(state)  # noqa: NPY002
+
+
+@pytest.mark.usefixtures("their_generator")
+def test_intervals_agree_with_rliables_own() -> None:
+    rng = np.random.default_rng(3)
+    ours, theirs = rng.normal(1, 1, (6, 4)), rng.normal(0.5, 1, (5, 4))
+    values, ends = get_interval_estimates({"x": ours}, lambda scores: np.array([aggregate_iqm(scores)]), reps=1000)
+    estimate = iqm(ours)
+    assert estimate.value == values["x"][0]
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(ends["x"][:, 0]), abs=0.06)
+    values, ends = get_interval_estimates({"x": (ours, theirs)}, probability_of_improvement, reps=300)
+    estimate = improvement(ours, theirs)
+    assert estimate.value == values["x"]
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(ends["x"].ravel()), abs=0.04)
+    assert estimate.count == 5
+
+
+def test_the_probability_of_improvement_counts_pairs_and_halves_ties() -> None:
+    """One task: 3 beats both, 1 ties with one and loses to the other; two tasks are averaged."""
+    assert improvement(np.array([[3.0], [1.0]]), np.array([[1.0], [2.0]])).value == 2.5 / 4
+    assert improvement(np.array([[3.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 5.0], [2.0, 5.0]])).value == 2.5 / 8
+    certain = improvement(np.array([[3.0], [4.0]]), np.array([[1.0], [2.0]]))
+    assert (certain.value, certain.low, certain.high) == (1.0, 1.0, 1.0)
+
+
 def test_only_common_seeds_are_paired() -> None:
     difference = paired_difference({0: 5.0, 1: 7.0, 9: 1000.0}, {1: 4.0, 0: 4.0, 3: -1000.0})
     assert difference is not None
@@ -116,42 +159,3 @@ def test_summaries_pair_a_variant_with_its_backbone(tmp_path) -> None:
     assert (backbone.mean, backbone.std) == (3.0, pytest.approx(np.std([1, 5], ddof=1)))
     assert (variant.difference.value, variant.difference.count) == (1.5, 2)
     assert variant.values == {0: 3.0, 1: 6.0, 2: 99.0}
-
-
-def test_curves_are_interpolated_to_what_all_seeds_cover() -> None:
-    first = (np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.0, 20.0]))
-    second = (np.array([5.0, 15.0, 20.0, 40.0]), np.array([1.0, np.nan, 4.0, 100.0]))
-    curve = mean_curve("x", [first, second], half_std)
-    assert curve is not None
-    np.testing.assert_allclose(curve.x, [5, 10, 20])
-    np.testing.assert_allclose(curve.mean, [(5 + 1) / 2, (10 + 2) / 2, (20 + 4) / 2])
-    np.testing.assert_allclose(curve.high - curve.mean, np.std([[5, 10, 20], [1, 2, 4]], axis=0, ddof=1) / 2)
-    np.testing.assert_allclose(curve.mean - curve.low, curve.high - curve.mean)
-    assert curve.seeds == 2
-
-
-def test_seeds_without_numbers_or_overlap_give_no_curve() -> None:
-    nothing = (np.array([1.0, 2.0]), np.array([np.nan, np.nan]))
-    early, late = (np.array([0.0, 1.0]), np.ones(2)), (np.array([5.0, 6.0]), np.ones(2))
-    assert mean_curve("x", [], half_std) is None
-    assert mean_curve("x", [nothing], half_std) is None
-    assert mean_curve("x", [early, late], half_std) is None
-
-
-def test_long_curves_are_thinned() -> None:
-    x = np.arange(5000.0)
-    curve = mean_curve("x", [(x, 2 * x)], half_std)
-    assert curve is not None
-    assert len(curve.x) <= 300
-    assert (curve.x[0], curve.x[-1]) == (0, 4999)
-    np.testing.assert_allclose(curve.mean, 2 * curve.x)
-
-
-def test_a_band_covers_the_mean_and_one_seed_has_none() -> None:
-    curves = np.random.default_rng(1).normal(size=(6, 40))
-    low, high = bootstrap_band(curves)
-    assert (low < curves.mean(axis=0)).all()
-    assert (high > curves.mean(axis=0)).all()
-    for spread in (bootstrap_band, half_std):
-        low, high = spread(curves[:1])
-        np.testing.assert_array_equal(low, high)

@@ -3,65 +3,128 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.configs.checks import check_not_negative, check_positive
 from peer_rl.configs.run import Profile
-from peer_rl.errors import ConfigError, RunError, nearest
-from peer_rl.experiments import EXPERIMENTS
+from peer_rl.errors import ConfigError, PeerError, RunError, nearest
+from peer_rl.experiments.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from peer_rl.experiments.plan import Plan
+
+_ASK_ABOVE_HOURS = 1.0
 
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Run what is missing of an experiment, then write its report. The same command again goes on."""
+    """Show a plan, run what is missing of an experiment, write its report. The same command again goes on."""
 
     experiment: Positional[str]
-    """gridworld (peer-rl list experiments)."""
+    """A table or figure, such as table1 or gridworld (peer-rl list experiments)."""
     profile: Profile = "paper"
-    """paper: the full settings; small: a quarter of the episodes; smoke: seconds."""
-    seeds: int = 5
-    """Seeds 0 to K-1, the same for every variant."""
-    betas: tuple[float, ...] = (5e-4,)
-    """PEER's betas, a curve each; plain DQN (beta 0) is always there."""
+    """paper: the full settings; small: hours on a CPU; smoke: a minute or a few, to see that everything works."""
+    seeds: int | None = None
+    """Seeds 0 to K-1, the same for every system; the paper's number if not given, fewer in the other profiles."""
+    betas: tuple[float, ...] = ()
+    """gridworld only: PEER's betas, a curve each; plain DQN (beta 0) is always there."""
+    tasks: tuple[str, ...] = ()
+    """Only these tasks of the experiment."""
+    agents: tuple[str, ...] = ()
+    """Only these agents of the experiment."""
     workers: int = os.cpu_count() or 1
     """Runs at a time."""
+    engine: Literal["local", "ray"] = "local"
+    """local: processes on this machine; ray: tasks on a Ray cluster."""
+    address: str | None = None
+    """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
+    yes: bool = False
+    """Do not ask, however long it takes."""
     runs: Path = Path("runs")
-    """Where run directories live."""
+    """Where run directories live; with --engine ray a path that all nodes share."""
     out: Path = Path("report")
     """Where the report goes, in a folder named after the experiment."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run, report, and say where everything is."""
+    """Plan, run, report, and say where everything is."""
     options = parse(ReproduceOptions, arguments, prog="peer-rl reproduce")
-    if options.experiment not in EXPERIMENTS:
-        hint = nearest(options.experiment, EXPERIMENTS) or f"; there are: {', '.join(EXPERIMENTS)}"
-        raise ConfigError(f"unknown experiment {options.experiment!r}{hint}")
-    check_positive("seeds", options.seeds)
-    check_positive("workers", options.workers)
-    for beta in options.betas:
-        check_not_negative("betas", beta)
-    from peer_rl.cli.report import write
-    from peer_rl.experiments.pool import Pool
-    from peer_rl.experiments.reproduce import gridworld_jobs
+    _check(options)
+    from peer_rl.experiments.plan import Choice, describe, find_needs, make_plan
 
     try:
         options.runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"cannot write {options.runs} ({error.strerror}); choose another place with --runs") from error
-    jobs = gridworld_jobs(seeds=options.seeds, betas=list(options.betas), profile=options.profile, runs=options.runs)
-    failure: RunError | None = None
+    choice = Choice(options.profile, options.seeds, options.betas, options.tasks, options.agents)
+    # absolute on Ray, whose workers have other working directories
+    runs = options.runs.absolute() if options.engine == "ray" else options.runs
+    plan = make_plan(CATALOGUE[options.experiment], choice, runs)
+    print("\n".join(describe(plan)), flush=True)
+    needs = find_needs(plan, runs, options.workers)
+    if needs.lines:
+        print("\n".join(needs.lines), flush=True)
+    if needs.hours is not None and needs.hours > _ASK_ABOVE_HOURS and not options.yes:
+        _ask(needs.hours)
+    failure: PeerError | None = None
     try:
-        Pool(jobs, options.workers).run()
-    except RunError as error:  # the report comes all the same, and shows what is missing
+        _run(plan, options)
+    except PeerError as error:  # the report comes all the same, and shows what is missing
         failure = error
-    places = [job.path for job in jobs if (job.path / "config.toml").exists()]
-    if places:
-        write(places, options.out / options.experiment, title="PEER in the grid world (figure 3)")
+    _report(plan, options.out / options.experiment, runs)
     if failure:
         raise failure
     return 0
+
+
+def _check(options: ReproduceOptions) -> None:
+    if options.experiment not in CATALOGUE:
+        hint = nearest(options.experiment, CATALOGUE) or f"; there are: {', '.join(CATALOGUE)}"
+        raise ConfigError(f"unknown experiment {options.experiment!r}{hint}")
+    if options.seeds is not None:
+        check_positive("seeds", options.seeds)
+    check_positive("workers", options.workers)
+    for beta in options.betas:
+        check_not_negative("betas", beta)
+    if options.address and options.engine != "ray":
+        raise ConfigError("--address is a Ray cluster's; add --engine ray")
+
+
+def _ask(hours: float) -> None:
+    about = f"this takes about {hours:.1f} hours"
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{about}; add --yes to start it without being asked")
+    if input(f"{about}. Start? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ConfigError("not started; a smaller --profile, or fewer --seeds, --tasks or --agents, take less")
+
+
+def _run(plan: Plan, options: ReproduceOptions) -> None:
+    from peer_rl.experiments.engines import run_jobs
+
+    run_jobs(plan.jobs, engine=options.engine, workers=options.workers, address=options.address)
+
+
+def _report(plan: Plan, out: Path, runs: Path) -> None:
+    """The report, with every planned run that there is not as missing."""
+    from peer_rl.experiments.runs import find_runs, group_runs, missing_runs
+
+    found = find_runs([job.path for job in plan.jobs if job.path.is_dir()])
+    records = [*found, *missing_runs(found, [job.config for job in plan.jobs], runs)]
+    try:
+        from peer_rl.experiments.against import compare
+        from peer_rl.experiments.report import write_report
+
+        comparison = compare(plan.experiment, plan.runs, group_runs(records))
+        title = f"{plan.experiment.name}: {plan.experiment.about}"
+        page = write_report(records, out, title=title, comparisons=[comparison])
+    except ModuleNotFoundError as error:
+        raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error
+    finished = sum(record.usable for record in records)
+    print(f"{finished} of {len(records)} planned runs finished")
+    print(page)

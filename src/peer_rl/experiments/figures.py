@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,20 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from peer_rl.envs.gridworld import COLUMNS, GOAL, ROWS, S1, S2, SHORTEST, START
+from peer_rl.experiments.aggregates import Aggregate
+from peer_rl.experiments.charts import style
+from peer_rl.experiments.curves import Curve
 from peer_rl.experiments.gridworld import SMOOTHING, Study, value_limits
-from peer_rl.experiments.page import style
-from peer_rl.experiments.statistics import Curve, Floats
+from peer_rl.experiments.results import DIAGNOSTICS
+from peer_rl.experiments.statistics import Floats
 
 CELLS = {START: "start", S1: "$S_1$", S2: "$S_2$", GOAL: "$S_T$"}
 _DPI = 150
 _GRIDS_A_ROW = 4
+_PANELS_A_ROW = 3
 _STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -36,7 +40,23 @@ _STYLE: Any = {
     "grid.color": "#e4e4e4",
     "legend.frameon": False,
     "text.parse_math": True,
+    "svg.hashsalt": "peer-rl",
 }
+"""The salt makes the ids in an SVG the same twice."""
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """``path`` with .png and with .svg, neither with a date in it."""
+    picture, drawing = (path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg"))
+    figure.savefig(picture, metadata={"Software": None})
+    figure.set_layout_engine("none")  # everything has its place now
+    figure.savefig(drawing, metadata={"Date": None, "Creator": None})
 
 
 def _plain(text: str, width: int) -> str:
@@ -53,7 +73,7 @@ def _draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> N
     for curve in curves:
         colour, dash = style(order.index(curve.label))
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.label, 76))
+        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.name, 76))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.margins(x=0.01)
@@ -140,31 +160,59 @@ def draw_figure3(study: Study, path: Path) -> None:
     """The paper's figure 3 from our runs."""
     rows = max(1, math.ceil(len(study.values) / _GRIDS_A_ROW))
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9.6, 3.6 + 2.7 * rows), dpi=_DPI, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = _new_figure(9.6, 3.6 + 2.7 * rows)
         parts: Any = figure.subfigures(2, 1, height_ratios=[2.7 * rows, 3.6], hspace=0.04)
         if study.values:
             _draw_grids(parts[0], study)
         _draw_panels(parts[1], study)
-        figure.savefig(path, metadata={"Software": None})
+        _save(figure, path)
 
 
 def draw_learning_curves(title: str, curves: Sequence[Curve], order: Sequence[str], path: Path) -> None:
     """Evaluation return over agent steps with 95 % bootstrap bands; ``order`` fixes each label's colour."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7, 4.2), dpi=_DPI, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = _new_figure(7, 4.2)
         axes = figure.subplots()
         _draw_curves(axes, curves, order)
         axes.set_title(_plain(title, 76))
         axes.set_xlabel("agent steps")
         axes.set_ylabel("evaluation return")
         figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in curves], 80))
-        figure.savefig(path, metadata={"Software": None})
+        _save(figure, path)
 
 
-FIGURE3_ALT = (
-    "Four panels. Top: the grid world's cells coloured by max Q at the end of training, one grid for each variant. "
-    "Below, over training episodes: cosine similarity, difference of the max Q values of S_1 and S_2 with the exact "
-    f"value dotted, and steps to reach S_T as a moving mean over {SMOOTHING} episodes with the shortest path dotted."
-)
+def draw_representation(
+    title: str, diagnostics: Mapping[str, Sequence[Curve]], order: Sequence[str], path: Path
+) -> None:
+    """DRD, cosine, norms and the other diagnostics over agent steps, a panel each."""
+    rows = math.ceil(len(diagnostics) / _PANELS_A_ROW)
+    with mpl.rc_context(_STYLE):
+        figure = _new_figure(10.5, 0.9 + 2.5 * rows)
+        grid: Any = figure.subplots(rows, min(_PANELS_A_ROW, len(diagnostics)), squeeze=False)
+        lines: dict[str, Any] = {}
+        for axes, (name, curves) in zip(grid.flat, diagnostics.items(), strict=False):
+            _draw_curves(axes, curves, order)
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+            axes.set_title("\n".join(textwrap.wrap(DIAGNOSTICS[name], 36)), fontsize=9)
+            lines |= {label: line for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        for axes in grid.flat[len(diagnostics) :]:
+            axes.set_visible(False)
+        figure.suptitle(f"{_plain(title, 100)}, over agent steps", fontsize=10.5, fontweight="bold")
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=_columns(list(lines), 110))
+        _save(figure, path)
+
+
+def draw_profiles(aggregate: Aggregate, path: Path) -> None:
+    """The performance profiles of a variant and its backbone."""
+    with mpl.rc_context(_STYLE):
+        figure = _new_figure(7, 4.2)
+        axes = figure.subplots()
+        _draw_curves(axes, aggregate.profiles, [curve.label for curve in aggregate.profiles])
+        axes.xaxis.set_major_locator(AutoLocator())
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        tasks = f"{len(aggregate.tasks) - len(aggregate.unscaled)} tasks of {aggregate.suite}"
+        axes.set_title(f"{tasks}, {len(aggregate.seeds)} seeds, profile {aggregate.profile}")
+        axes.set_xlabel("normalised score x")
+        axes.set_ylabel("share of runs above x")
+        figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in aggregate.profiles], 80))
+        _save(figure, path)

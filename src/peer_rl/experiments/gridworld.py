@@ -10,29 +10,16 @@ from itertools import groupby
 import numpy as np
 
 from peer_rl.envs.gridworld import GOAL, REWARD, SHORTEST, STATES
-from peer_rl.experiments.page import Table, number, pairs, with_interval, with_spread
+from peer_rl.experiments.curves import Curve, half_std, log_curve, mean_curve
+from peer_rl.experiments.findings import Finding, verdict
 from peer_rl.experiments.runs import Group, RunRecord, describe
-from peer_rl.experiments.statistics import (
-    Curve,
-    Estimate,
-    Floats,
-    Measure,
-    Summary,
-    as_floats,
-    column,
-    half_std,
-    log_curve,
-    mean_curve,
-    summarise,
-)
+from peer_rl.experiments.statistics import Estimate, Floats, Measure, Summary, as_floats, column, summarise
+from peer_rl.experiments.tables import Table, linked, number, pairs, with_interval, with_spread
 
 TASK = "gridworld/paper"
 SMOOTHING = 50
 """Training episodes that the moving mean of panel (d) covers."""
 LAST_EPISODES = 100
-FEWEST_SEEDS = 5
-"""The paper's number. A bootstrap over fewer seeds gives intervals that are much too narrow."""
-_AGREES, _DISAGREES = "agrees", "disagrees"
 
 
 @dataclass(frozen=True)
@@ -51,7 +38,7 @@ class Verdict:
     """A claim against our numbers, for one variant."""
 
     claim: Claim
-    label: str
+    group: Group
     difference: Estimate | None
     words: str
 
@@ -126,20 +113,6 @@ CLAIMS = (
 )
 
 
-def verdict(difference: Estimate | None, sign: int) -> str:
-    """Whether a paired difference has the paper's sign, in words."""
-    if difference is None:
-        return "cannot tell: no seed ran both with and without PEER"
-    if difference.value == 0:
-        return "no difference"
-    words = _AGREES if difference.value * sign > 0 else _DISAGREES
-    if not difference.has_interval:
-        return f"{words}, but one seed gives no interval"
-    if not difference.excludes_zero:
-        return f"{words}, but the interval includes zero"
-    return words if difference.count >= FEWEST_SEEDS else f"{words}, but {difference.count} seeds are few"
-
-
 def moving_mean(values: Floats, window: int) -> Floats:
     """The mean of each value and up to ``window - 1`` before it."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -185,7 +158,7 @@ def _study(profile: str, groups: list[Group]) -> Study:
 
     summaries = {measure.name: summarise(groups, measure) for measure in MEASURES}
     verdicts = [
-        Verdict(claim, summary.group.label, summary.difference, verdict(summary.difference, claim.sign))
+        Verdict(claim, summary.group, summary.difference, verdict(summary.difference, claim.sign))
         for claim in CLAIMS
         for summary in summaries[claim.measure.name]
         if summary.group.backbone and summary.group.config.regularizer == "peer"
@@ -214,33 +187,31 @@ def value_limits(study: Study) -> tuple[float, float]:
     return low, max(high, low + 1e-6)
 
 
-def sort_verdicts(study: Study) -> dict[str, list[str]]:
-    """Each claim under what our runs say of it, with the variants that say so."""
-    found: dict[str, dict[str, list[str]]] = {"Holds": {}, "Not clear": {}, "Does not hold": {}}
-    for verdict in study.verdicts:
-        heading = {_AGREES: "Holds", _DISAGREES: "Does not hold"}.get(verdict.words, "Not clear")
-        number = with_interval(verdict.difference, verdict.claim.measure.digits, sign=True)
-        words = f"{verdict.words}, {number}" if heading == "Not clear" else number
-        about = f"({verdict.claim.panel}) {verdict.claim.text}"
-        found[heading].setdefault(about, []).append(f"{verdict.label}: {words}")
-    return {
-        heading: [f"{about}. {'; '.join(variants)}." for about, variants in claims.items()]
-        for heading, claims in found.items()
-    }
+def findings(study: Study) -> list[Finding]:
+    """Each of the paper's claims against each variant, for the summary of a report."""
+    return [
+        Finding(
+            f"Figure 3 ({one.claim.panel}), profile {study.profile}. {one.claim.text}",
+            linked(one.group),
+            with_interval(one.difference, one.claim.measure.digits, sign=True),
+            one.words,
+        )
+        for one in study.verdicts
+    ]
 
 
 def verdict_table(study: Study) -> Table:
     """What the paper says of figure 3, and what our runs say."""
     rows = [
         [
-            f"({verdict.claim.panel}) {verdict.claim.text}",
-            verdict.label,
-            verdict.words,
-            verdict.claim.measure.title,
-            with_interval(verdict.difference, verdict.claim.measure.digits, sign=True),
-            pairs(verdict.difference),
+            f"({one.claim.panel}) {one.claim.text}",
+            linked(one.group),
+            one.words,
+            one.claim.measure.title,
+            with_interval(one.difference, one.claim.measure.digits, sign=True),
+            pairs(one.difference),
         ]
-        for verdict in study.verdicts
+        for one in study.verdicts
     ]
     header = ["the paper's claim", "variant", "our runs", "measured by", "difference to DQN [95 %]", "pairs"]
     return Table(f"{describe(study.groups)} Differences are paired by seed.", header, rows)
@@ -252,7 +223,7 @@ def study_tables(study: Study) -> list[Table]:
     for index, group in enumerate(study.groups):
         texts = [with_spread(summaries[index]) for summaries in study.summaries]
         counters = [number(group.mean_count(name), 0) for name in ("step", "frame")]
-        numbers.append([group.label, f"{len(group.finished)} of {len(group.records)}", *texts, *counters])
+        numbers.append([linked(group), f"{len(group.finished)} of {len(group.records)}", *texts, *counters])
     about = describe(study.groups)
     exact = f"Exact answer for the Q difference: {study.exact:g}; shortest path: {SHORTEST} steps."
     header = ["variant", "seeds", *(measure.title for measure in MEASURES), "agent steps", "frames"]
@@ -265,7 +236,7 @@ def study_tables(study: Study) -> list[Table]:
             texts = [f"{with_interval(one, measure.digits, sign=True)} ({pairs(one)})" for one in found]
             rows.append([measure.title, *texts])
         note = "Differences to DQN, paired by seed, with 95 % bootstrap intervals and (number of pairs)."
-        tables.append(Table(f"{about} {note}", ["", *(study.groups[index].label for index in compared)], rows))
+        tables.append(Table(f"{about} {note}", ["", *(linked(study.groups[index]) for index in compared)], rows))
     return tables
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from peer_rl.configs.resolve import canonical
 from peer_rl.configs.run import AnyRunConfig
 from peer_rl.errors import PeerError, RunError
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.rundir import LOGS, SCHEMA, read_config, read_json
+from peer_rl.training.rundir import LOGS, SCHEMA, read_config, read_json, run_path
+from peer_rl.version import __version__
 
 Row = dict[str, Any]
 Key = tuple[str, str, str]
@@ -34,13 +38,13 @@ class RunRecord:
     """AGENT[+VARIANT] by the config; the folder's name where the config cannot be read."""
     config: AnyRunConfig | None = None
     state: str = "damaged"
-    """finished, running (or stopped on the way), empty, damaged, other version, or duplicate."""
+    """finished, running (or stopped on the way), missing, empty, damaged, other version, or duplicate."""
     problem: str = ""
     """Why the run cannot be used; empty if it can."""
     manifest: Row = field(default_factory=dict)
     status: Row = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    """The rows of each log: metrics, eval, diagnostics."""
+    """The rows of each log: metrics, eval, diagnostics, timing."""
 
     @property
     def usable(self) -> bool:
@@ -94,6 +98,16 @@ class Group:
         return self.key[1]
 
     @property
+    def anchor(self) -> str:
+        """The id of the group's runs on a page."""
+        return f"runs-{sha256(json.dumps(self.key).encode()).hexdigest()[:12]}"
+
+    @property
+    def full_label(self) -> str:
+        """The label with the agent's name in it, for tables that put several tasks together."""
+        return _label(self.config, several=True)
+
+    @property
     def finished(self) -> list[RunRecord]:
         """The runs that numbers come from."""
         return [record for record in self.records if record.usable]
@@ -118,7 +132,7 @@ class Group:
     @property
     def backbone(self) -> Key | None:
         """The group this one is compared with: the same settings without the regularizer."""
-        return None if self.config.beta == 0 else (self.profile, self.task, variant(_plain(self.config)))
+        return None if self.config.beta == 0 else (self.profile, self.task, _variant(_backbone(self.config)))
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunRecord]:
@@ -143,6 +157,13 @@ def _run_folders(top: Path) -> list[Path]:
     return sorted(folders)
 
 
+def missing_runs(records: Sequence[RunRecord], planned: Iterable[AnyRunConfig], runs: Path) -> list[RunRecord]:
+    """A record for each planned run that none of ``records`` is, so that a report shows it as missing."""
+    places = {record.path.resolve() for record in records}
+    absent = [config for config in planned if run_path(config, runs).resolve() not in places]
+    return [RunRecord(run_path(config, runs), _variant(config), config, "missing") for config in absent]
+
+
 def read_run(path: Path) -> RunRecord:
     """One run directory; whatever is wrong with it becomes its ``problem``."""
     record = RunRecord(path, variant=path.resolve().parent.name)
@@ -154,13 +175,34 @@ def read_run(path: Path) -> RunRecord:
         if not record.problem and manifest.get("schema") != SCHEMA:
             problem = f"written in version {manifest.get('schema')} of the format; this peer-rl reads version {SCHEMA}"
             return replace(record, state="other version", problem=problem)
+        record = replace(record, manifest=manifest)
         config = read_config(path)
-        record = replace(record, manifest=manifest, config=config, variant=variant(config))
+        record = replace(record, config=config, variant=_variant(config))
         return record if record.problem else _read_logs(record)
     except PeerError as error:
-        return replace(record, problem=record.problem or " ".join(str(error).split()))
+        return replace(record, problem=record.problem or " ".join(str(error).split()) + _writer(record))
     except OSError as error:
         return replace(record, problem=f"cannot be read: {error.strerror}")
+
+
+def _writer(record: RunRecord) -> str:
+    """Who wrote a run that cannot be read, if it was another peer-rl."""
+    packages = record.manifest.get("packages")
+    version = packages.get("peer-rl") if isinstance(packages, dict) else None
+    return f" (written by peer-rl {version}; this is {__version__})" if version not in (None, __version__) else ""
+
+
+def _read_times(path: Path) -> list[Row]:
+    """The whole lines of timing.jsonl. A kill may leave half a line in the middle: no other number depends on it."""
+    rows = []
+    for line in path.read_bytes().split(b"\n") if path.is_file() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
 
 
 def _read_logs(record: RunRecord) -> RunRecord:
@@ -168,6 +210,7 @@ def _read_logs(record: RunRecord) -> RunRecord:
     for log, lines in rows.items():
         if not all(isinstance(line, dict) for line in lines):
             raise RunError(f"{record.path / log}.jsonl is damaged: a line is not an object")
+    rows["timing"] = _read_times(record.path / "timing.jsonl")
     status_path = record.path / "status.json"
     status = _read_object(status_path) if status_path.exists() else {}
     return replace(record, rows=rows, status=status, state=str(status.get("state", "running")))
@@ -225,8 +268,25 @@ def _order(group: Group) -> tuple[int, str, str, float, str]:
     return _PROFILES.index(group.profile), group.task, config.agent, beta, group.key[2]
 
 
+def _variant(config: AnyRunConfig) -> str:
+    """AGENT[+VARIANT], found once for all seeds: it takes comparing every setting with its default."""
+    return _variant_of_any_seed(replace(config, seed=0))
+
+
+@lru_cache(maxsize=1024)
+def _variant_of_any_seed(config: AnyRunConfig) -> str:
+    return variant(config)
+
+
 def _plain(config: AnyRunConfig) -> AnyRunConfig:
     return canonical(replace(config, beta=0.0))
+
+
+def _backbone(config: AnyRunConfig) -> AnyRunConfig:
+    """Without a regularizer nothing is learned from the features that it reads: one backbone serves all of them."""
+    if getattr(config.settings, "features", "") == "conv":
+        config = replace(config, settings=replace(config.settings, features="penultimate"))
+    return _plain(config)
 
 
 def _label(config: AnyRunConfig, *, several: bool) -> str:
@@ -235,7 +295,7 @@ def _label(config: AnyRunConfig, *, several: bool) -> str:
     name = config.agent.upper() if config.beta == 0 else regularizer
     if several and config.beta:
         name = f"{config.agent.upper()} + {regularizer}"
-    others = [word for word in variant(_plain(config)).split("+")[1:] if word != "beta0"]
+    others = [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
     shown = f"{name} (beta = {describe_beta(config)})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])
 

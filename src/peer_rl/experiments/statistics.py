@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rliable.library import StratifiedBootstrap
-from rliable.metrics import aggregate_iqm
+from rliable.metrics import aggregate_iqm, probability_of_improvement
+from scipy.stats import trim_mean
 
 from peer_rl.experiments.runs import Group, Row, RunRecord
 
 Floats = NDArray[np.float64]
 LAST_EVALUATIONS = 10
 """Evaluations that the score averages, as in the paper."""
+FEWEST_SEEDS = 5
+"""The paper's number. A bootstrap over fewer seeds gives intervals that are much too narrow."""
 _CONFIDENCE = (2.5, 97.5)
 _DRAWS = 10_000
-_BAND_DRAWS = 1_000
-_IQM_DRAWS = 2_000
-_POINTS = 300
+_STRATIFIED_DRAWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Estimate:
     def excludes_zero(self) -> bool:
         """Whether the whole interval lies on one side of zero."""
         return self.has_interval and not self.low <= 0 <= self.high
+
+    def minus(self, shift: float) -> Estimate:
+        """The same with another zero."""
+        return Estimate(self.value - shift, self.low - shift, self.high - shift, self.count)
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,6 @@ class Summary:
     def std(self) -> float:
         """Over seeds, with n - 1."""
         return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The mean over seeds along an axis, with a band."""
-
-    label: str
-    x: Floats
-    mean: Floats
-    low: Floats
-    high: Floats
-    seeds: int
 
 
 def as_floats(values: Sequence[Any]) -> Floats:
@@ -134,16 +126,22 @@ WITHIN = Measure("within", "Mean of the final evaluation's first steps", within_
 def bootstrap_mean(values: Sequence[float]) -> Estimate:
     """The mean with its percentile bootstrap interval."""
     data = np.asarray(values, dtype=np.float64)
-    low, high = _percentiles(data[:, None], _DRAWS) if data.size > 1 else (np.array([math.nan]), np.array([math.nan]))
+    if data.size < 2:
+        return Estimate(float(data.mean()), math.nan, math.nan, data.size)
+    low, high = interval_of_mean(data[:, None], _DRAWS)
     return Estimate(float(data.mean()), float(low[0]), float(high[0]), data.size)
 
 
-def _percentiles(data: Floats, draws: int) -> tuple[Floats, Floats]:
+def interval_of_mean(data: Floats, draws: int) -> tuple[Floats, Floats]:
     """Interval of the mean over the first axis: whole rows (seeds) are drawn, so a curve stays one curve."""
-    picks = np.random.default_rng(0).integers(len(data), size=(draws, len(data)))
-    weights = np.stack([(picks == row).mean(axis=1) for row in range(len(data))], axis=1)
-    low, high = np.percentile(weights @ data, _CONFIDENCE, axis=0)
+    low, high = np.percentile(_shares(np.random.default_rng(0), len(data), draws) @ data, _CONFIDENCE, axis=0)
     return low, high
+
+
+def _shares(rng: np.random.Generator, count: int, draws: int) -> Floats:
+    """How often each of ``count`` runs is in a resample, as a share of it (draws x count)."""
+    picks = rng.integers(count, size=(draws, count))
+    return np.stack([(picks == row).mean(axis=1) for row in range(count)], axis=1)
 
 
 def paired_difference(values: Mapping[int, float], backbone: Mapping[int, float]) -> Estimate | None:
@@ -152,27 +150,48 @@ def paired_difference(values: Mapping[int, float], backbone: Mapping[int, float]
     return bootstrap_mean([values[seed] - backbone[seed] for seed in common]) if common else None
 
 
-class _SeededBootstrap(StratifiedBootstrap):  # type: ignore[misc]
-    """rliable 1.2 draws from numpy's global generator, whatever random_state it is given."""
+def resample(scores: Floats) -> Floats:
+    """The stratified bootstrap of scores (runs x tasks) that rliable makes: runs are drawn for each task apart.
 
-    def __init__(self, scores: Floats) -> None:
-        super().__init__(scores)
-        self._draws = np.random.default_rng(0)
+    Drawn here, because rliable 1.2 takes numpy's global generator whatever ``random_state`` it is given.
+    """
+    picks = np.random.default_rng(0).integers(len(scores), size=(_STRATIFIED_DRAWS, *scores.shape))
+    drawn: Floats = np.take_along_axis(scores[None], picks, axis=1)
+    return drawn
 
-    def update_indices(self) -> tuple[Any, ...]:
-        """Runs to take, for each task apart."""
-        return (self._draws.integers(self._num_items, size=self._args_shape), *self._strata_indices)
+
+def percentiles(draws: Floats) -> tuple[Floats, Floats]:
+    """The ends of the 95 % interval over the first axis."""
+    low, high = np.percentile(draws, _CONFIDENCE, axis=0)
+    return low, high
 
 
 def iqm(scores: Floats) -> Estimate:
-    """Interquartile mean of scores (runs x tasks), with rliable's stratified bootstrap over runs."""
+    """Interquartile mean of scores (runs x tasks), with a stratified bootstrap interval over runs."""
     value = float(aggregate_iqm(scores))
     if len(scores) < 2:
         return Estimate(value, math.nan, math.nan, len(scores))
-    interval = _SeededBootstrap(scores).conf_int(
-        lambda sample: np.array([aggregate_iqm(sample)]), reps=_IQM_DRAWS, size=0.95, method="percentile"
-    )
-    return Estimate(value, float(interval[0, 0]), float(interval[1, 0]), len(scores))
+    draws = resample(scores)
+    low, high = percentiles(trim_mean(draws.reshape(len(draws), -1), 0.25, axis=1))
+    return Estimate(value, float(low), float(high), len(scores))
+
+
+def improvement(scores: Floats, backbone: Floats) -> Estimate:
+    """The probability that a run of one beats a run of the other on the same task, on average over tasks.
+
+    rliable's number (Mann and Whitney's U), with its interval: both sides are drawn, each task apart.
+    """
+    value = float(probability_of_improvement(scores, backbone))
+    count = min(len(scores), len(backbone))
+    if count < 2:
+        return Estimate(value, math.nan, math.nan, count)
+    rng, total = np.random.default_rng(0), np.zeros(_STRATIFIED_DRAWS)
+    for ours, theirs in zip(scores.T, backbone.T, strict=True):
+        wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+        first, second = (_shares(rng, len(side), _STRATIFIED_DRAWS) for side in (ours, theirs))
+        total += np.einsum("di,ij,dj->d", first, wins, second)
+    low, high = percentiles(total / scores.shape[1])
+    return Estimate(value, float(low), float(high), count)
 
 
 def summarise(groups: Sequence[Group], measure: Measure) -> list[Summary]:
@@ -194,41 +213,3 @@ def summarise(groups: Sequence[Group], measure: Measure) -> list[Summary]:
         )
         for group in groups
     ]
-
-
-def half_std(curves: Floats) -> tuple[Floats, Floats]:
-    """Half a standard deviation (n - 1) to each side of the mean, as the paper shades."""
-    mean = curves.mean(axis=0)
-    half = curves.std(axis=0, ddof=1) / 2 if len(curves) > 1 else np.zeros_like(mean)
-    return mean - half, mean + half
-
-
-def bootstrap_band(curves: Floats) -> tuple[Floats, Floats]:
-    """The 95 % interval of the mean at every point; no width for a single seed."""
-    return _percentiles(curves, _BAND_DRAWS) if len(curves) > 1 else (curves[0], curves[0])
-
-
-Spread = Callable[[Floats], tuple[Floats, Floats]]
-
-
-def mean_curve(label: str, series: Sequence[tuple[Floats, Floats]], spread: Spread) -> Curve | None:
-    """The mean of each seed's (x, y), interpolated to one axis that spans what all seeds cover."""
-    whole = [(x[finite], y[finite]) for x, y in series if (finite := np.isfinite(x) & np.isfinite(y)).any()]
-    if not whole:
-        return None
-    start, end = max(x[0] for x, _ in whole), min(x[-1] for x, _ in whole)
-    axis = np.unique(np.concatenate([x for x, _ in whole]))
-    axis = axis[(axis >= start) & (axis <= end)]
-    if not axis.size:
-        return None
-    if axis.size > _POINTS:
-        axis = np.linspace(start, end, _POINTS)
-    curves = np.stack([np.interp(axis, x, y) for x, y in whole])
-    low, high = spread(curves)
-    return Curve(label, axis, curves.mean(axis=0), low, high, len(whole))
-
-
-def log_curve(group: Group, log: str, name: str, spread: Spread, *, x: str = "step") -> Curve | None:
-    """One logged number of a group's finished runs."""
-    rows = [record.rows.get(log, []) for record in group.finished]
-    return mean_curve(group.label, [(column(lines, x), column(lines, name)) for lines in rows], spread)

@@ -5,7 +5,7 @@ import json
 import pytest
 from experiments.synthetic import write_run
 
-from peer_rl.experiments.against import compare, comparison_section, comparisons_of, grid_table, statements
+from peer_rl.experiments.against import compare, comparison_section, comparisons_of, counts, grid_table, statements
 from peer_rl.experiments.catalogue import CATALOGUE
 from peer_rl.experiments.plan import Choice, planned_runs
 from peer_rl.experiments.report import write_report
@@ -40,8 +40,8 @@ def test_a_row_has_both_numbers_seeds_counters_and_differences(bullet):
     assert peer["ours"] == "2,004 ± 3 (best)"
     assert peer["seeds done"] == "5 of 10"
     assert peer["paper's difference"] == "+308"
-    assert peer["our difference [95 %], pairs"].startswith("+302 [+301, +303]")
-    assert peer["our difference [95 %], pairs"].endswith(", 5")
+    assert peer["our difference [95 %] (pairs)"].startswith("+302 [+301, +303]")
+    assert peer["our difference [95 %] (pairs)"].endswith("(5)")
     assert (peer["agent steps"], peer["frames"]) == ("80", "80")
     assert row(table, "pybullet/hopper", "SAC")["seeds done"] == "1 of 10"
     for absent in ("PPO2", "TRPO", "METD3"):
@@ -52,9 +52,11 @@ def test_a_row_has_both_numbers_seeds_counters_and_differences(bullet):
 def test_sentences_say_what_agrees_and_what_is_missing(bullet):
     comparison = compared(bullet, "table1", seeds=10, tasks=("pybullet/hopper",))
     told = statements(comparison)
-    assert any("PEER against TD3 on pybullet/hopper" in line for line in told["Agrees with the paper"])
-    assert not told["Disagrees with the paper"]
+    assert any("PEER against TD3 on pybullet/hopper" in line for line in told["Holds"])
+    assert not told["Does not hold"]
     assert any(line.startswith("TRPO: missing") for line in told["Missing"])
+    (count,) = counts(comparison)
+    assert count.endswith("the paper says 4 of 4; we have no task with all of them.")
     page, _ = comparison_section(comparison)
     assert "Not planned here: pybullet/ant, pybullet/half-cheetah, pybullet/walker2d." in "".join(page.parts)
 
@@ -64,8 +66,8 @@ def test_a_worse_peer_disagrees(tmp_path):
         write_run(tmp_path, agent="td3", task="pybullet/hopper", seed=seed, beta=0.0, returns=(2000.0 + seed,))
         write_run(tmp_path, agent="td3", task="pybullet/hopper", seed=seed, beta=5e-4, returns=(1000.0 + 2 * seed,))
     told = statements(compared(tmp_path, "table1", tasks=("pybullet/hopper",)))
-    assert len(told["Disagrees with the paper"]) == 1
-    assert not told["Agrees with the paper"]
+    assert len(told["Does not hold"]) == 1
+    assert not told["Holds"]
 
 
 def test_another_profile_proves_nothing_and_says_so_loudly(tmp_path):
@@ -76,7 +78,7 @@ def test_another_profile_proves_nothing_and_says_so_loudly(tmp_path):
             write_run(tmp_path, agent=agent, task=task, seed=seed, beta=beta, returns=score, profile="smoke")
     comparison = compared(tmp_path, "table1", profile="smoke", seeds=5)
     told = statements(comparison)
-    assert not told["Agrees with the paper"]
+    assert not told["Holds"]
     assert any("PEER against TD3" in line for line in told["Not clear"])
     section, _ = comparison_section(comparison)
     assert "NOT comparable" in "".join(section.parts)
@@ -125,7 +127,7 @@ def test_conv_features_are_compared_with_the_one_backbone(tmp_path):
         write_run(tmp_path, **game, seed=seed, beta=5e-4, final=better, features="conv")
     comparison = compared(tmp_path, "table3", seeds=3, tasks=("atari/pong",))
     cells = row(grid_table(comparison, comparison.grids[0]), "atari/pong", "PEER+CURL")
-    assert cells["our difference [95 %], pairs"].startswith("+11.0 [")
+    assert cells["our difference [95 %] (pairs)"].startswith("+11.0 [")
     assert cells["paper's difference"] == "+7"
     conv = next(group for group in group_runs(find_runs([tmp_path])) if group.config.beta)
     assert conv.backbone == ("paper", "atari/pong", "curl-rainbow+beta0")

@@ -121,7 +121,7 @@ def _report(plan: Plan, out: Path, runs: Path) -> None:
         from peer_rl.experiments.report import write_report
 
         comparison = compare(plan.experiment, plan.runs, group_runs(records))
-        title = f"{plan.experiment.name}: {plan.experiment.about}"
+        title = plan.experiment.about[:1].upper() + plan.experiment.about[1:]
         page = write_report(records, out, title=title, comparisons=[comparison])
     except ModuleNotFoundError as error:
         raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error

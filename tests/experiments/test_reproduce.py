@@ -123,7 +123,8 @@ def test_table1_killed_half_way_and_started_again_does_no_run_twice_and_misses_n
         kill_all(command, folder)
     assert not finished(runs[1])
     done = {path: path.read_bytes() for path in sorted(runs[0].rglob("*")) if path.is_file()}
-    again = peer_rl(*TABLE1, cwd=folder)
+    command = [sys.executable, "-m", "peer_rl", *TABLE1]
+    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400)
     assert again.returncode == 0, again.stderr
     assert "table1, profile smoke: 2 runs, 1 done, 1 to do" in again.stdout
     assert {path: path.read_bytes() for path in sorted(runs[0].rglob("*")) if path.is_file()} == done

@@ -72,10 +72,10 @@ def main(arguments: list[str]) -> int:
         print("\n".join(needs.lines), flush=True)
     if needs.hours is not None and needs.hours > _ASK_ABOVE_HOURS and not options.yes:
         _ask(needs.hours)
-    failure: PeerError | None = None
+    failure: PeerError | OSError | None = None
     try:
         _run(plan, options)
-    except PeerError as error:  # the report comes all the same, and shows what is missing
+    except (PeerError, OSError) as error:  # the report comes all the same, and shows what is missing
         failure = error
     _report(plan, options.out / options.experiment, runs)
     if failure:

@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format docs clean
 
 demo: .venv/.ready
 	$(BIN)/peer-rl reproduce gridworld
@@ -19,6 +19,10 @@ lint: .venv/.ready
 format: .venv/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/.ready
+	$(BIN)/mkdocs build --strict
+	@echo "site/index.html"
 
 # torch comes first and pinned: a looser requirement would pull gigabytes of CUDA packages.
 .venv/.ready: pyproject.toml constraints.txt

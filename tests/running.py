@@ -214,7 +214,7 @@ def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> 
     """The command line, as a user types it."""
     command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
     env = {**surroundings(), **environment}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)
 
 
 def surroundings() -> dict[str, str]:

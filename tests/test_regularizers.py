@@ -88,7 +88,7 @@ def test_the_term_is_proportional_to_beta(kind: type[module.Regularizer]) -> Non
     torch.testing.assert_close(kind(0.3)(features), 3 * kind(0.1)(features), rtol=1e-12, atol=0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 6), st.integers(1, 8), st.booleans())
 def test_the_two_halves_add_up_to_peer(seed: int, heads: int, rows: int, dim: int, signed: bool) -> None:
     phi, phi_next = pair((heads, rows, dim), seed, signed)
@@ -167,7 +167,7 @@ def beer_by_hand(f: Features, beta: float) -> float:
     return total
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**31), st.booleans())
 def test_beer_equals_a_plain_loop(seed: int, per_action: bool) -> None:
     phi, phi_next = pair((2, 6, 4), seed)

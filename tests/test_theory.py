@@ -64,7 +64,7 @@ class Chain:
         return np.outer(along, direction) + across, length * direction
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seeds, st.floats(0.05, 0.99))
 def test_the_sharp_bound_and_the_papers_hold_for_exact_q(seed: int, gamma: float) -> None:
     chain = Chain(seed, gamma)
@@ -84,7 +84,7 @@ def test_the_sharp_bound_and_the_papers_hold_for_exact_q(seed: int, gamma: float
     assert (value <= 1e-9).all()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seeds, st.floats(0.05, 0.99))
 def test_the_general_bound_holds_for_features_of_any_length(seed: int, gamma: float) -> None:
     chain = Chain(seed, gamma)
@@ -112,7 +112,7 @@ def attaining(seed: int, gamma: float) -> tuple[Array, Array, Array, float]:
     return phi, phi_next, w, float(phi @ w - gamma * phi_next @ w)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seeds, gammas)
 def test_the_sharp_bound_is_attained_so_nothing_can_be_taken_off_it(seed: int, gamma: float) -> None:
     phi, phi_next, w, r = attaining(seed, gamma)
@@ -121,7 +121,7 @@ def test_the_sharp_bound_is_attained_so_nothing_can_be_taken_off_it(seed: int, g
     assert phi @ phi_next > bound - 1e-3
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(gammas, st.floats(-100, 100), st.floats(0.01, 100))
 def test_the_papers_bound_is_a_relaxation_of_the_sharp_one(gamma: float, r: float, w: float) -> None:
     assert sharp(gamma, r, w) <= papers(gamma, r, w) * (1 + 1e-12) + 1e-9 * (1 + (r / w) ** 2)
@@ -171,7 +171,7 @@ class FiniteClass:
         return float(self.loss[chosen] - self.loss.min())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seeds, st.floats(0.01, 10), st.floats(1e-5, 10))
 def test_peer_costs_at_most_two_beta_g_squared(seed: int, bound: float, beta: float) -> None:
     assert FiniteClass(seed, bound, beta).excess() <= 2 * beta * bound**2 * (1 + 1e-9)

@@ -155,7 +155,7 @@ def test_a_wandb_project_may_be_left_out(words, project):
 
 
 def test_wandb_offline_leaves_a_run_for_wandb_to_sync(tmp_path):
-    result = peer_rl(*GRID, "--wandb", "--runs", tmp_path, WANDB_MODE="offline", WANDB_SILENT="true")
+    result = peer_rl(*GRID, "--wandb", "--quiet", "--runs", tmp_path, WANDB_MODE="offline", WANDB_SILENT="true")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     run = tmp_path / "smoke/gridworld-paper/dqn+steps700/seed0"

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from experiments.synthetic import write_lines, write_run
 
+from peer_rl.experiments.findings import sort_findings, verdict
 from peer_rl.experiments.gridworld import (
     episode_lengths,
     final_values,
+    findings,
     moving_mean,
-    sort_verdicts,
     studies,
     study_tables,
-    verdict,
     verdict_table,
 )
 from peer_rl.experiments.runs import find_runs, group_runs
@@ -59,14 +59,14 @@ def test_numbers_like_the_papers_agree_with_it(tmp_path: Path) -> None:
     write_pair(tmp_path)
     study = study_of(tmp_path)
     assert [found.words for found in study.verdicts] == ["agrees"] * 4
-    assert [len(lines) for lines in sort_verdicts(study).values()] == [4, 0, 0]
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [4, 0, 0]
 
 
 def test_numbers_against_the_paper_disagree_with_it(tmp_path: Path) -> None:
     write_pair(tmp_path, cosine=0.999, difference=0.01, length=30)
     study = study_of(tmp_path)
     assert [found.words for found in study.verdicts] == ["disagrees"] * 4
-    assert [len(lines) for lines in sort_verdicts(study).values()] == [0, 0, 4]
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [0, 0, 4]
 
 
 def test_a_greater_difference_beyond_the_exact_one_is_not_closer(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_mixed_signs_are_not_clear(tmp_path: Path) -> None:
         write_run(tmp_path, seed=seed, beta=0.01, cosine=cosine)
     study = study_of(tmp_path)
     assert study.verdicts[0].words == "agrees, but the interval includes zero"
-    assert any("includes zero" in line for line in sort_verdicts(study)["Not clear"])
+    assert any("includes zero" in "".join(line) for line in sort_findings(findings(study))["Not clear"])
 
 
 def test_the_paper_claims_nothing_about_other_regularizers(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from peer_rl.errors import PeerError, RunError
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Write report.html, table.md, table.csv and figures about every run below the given folders."""
+    """Write report.html, its tables as CSV, Markdown and LaTeX, and its figures, about every run below some folders."""
 
     runs: Positional[tuple[Path, ...]] = (Path("runs"),)
     """Run directories, or folders that hold some."""
@@ -22,16 +22,18 @@ class ReportOptions:
     """Where the report goes."""
     title: str = "peer-rl report"
     """Heading of the page."""
+    pictures: bool = True
+    """Whether to draw every figure as PNG and SVG too; the page is quicker without."""
 
 
 def main(arguments: list[str]) -> int:
     """Read, write, and say where the page is."""
     options = parse(ReportOptions, arguments, prog="peer-rl report")
-    write(options.runs, options.out, title=options.title)
+    write(options.runs, options.out, title=options.title, pictures=options.pictures)
     return 0
 
 
-def write(paths: Sequence[Path], out: Path, *, title: str) -> None:
+def write(paths: Sequence[Path], out: Path, *, title: str, pictures: bool = True) -> None:
     """Report on every run at or below ``paths``, and print where the page is."""
     from peer_rl.experiments.runs import find_runs
 
@@ -42,7 +44,7 @@ def write(paths: Sequence[Path], out: Path, *, title: str) -> None:
     try:
         from peer_rl.experiments.report import write_report
 
-        page = write_report(records, out, title=title)
+        page = write_report(records, out, title=title, pictures=pictures)
     except ModuleNotFoundError as error:
         raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error
     unusable = sum(bool(record.problem) for record in records)

@@ -51,13 +51,12 @@ def _new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _save(figure: Figure, path: Path) -> Path:
-    """``path`` with .png and with .svg, neither with a date in it; returns the PNG's."""
+def _save(figure: Figure, path: Path) -> None:
+    """``path`` with .png and with .svg, neither with a date in it."""
     picture, drawing = (path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg"))
     figure.savefig(picture, metadata={"Software": None})
     figure.set_layout_engine("none")  # everything has its place now
     figure.savefig(drawing, metadata={"Date": None, "Creator": None})
-    return picture
 
 
 def _plain(text: str, width: int) -> str:
@@ -157,8 +156,8 @@ def _note(axes: Axes, height: float, text: str) -> None:
     )  # fmt: skip
 
 
-def draw_figure3(study: Study, path: Path) -> Path:
-    """The paper's figure 3 from our runs; returns the PNG's path."""
+def draw_figure3(study: Study, path: Path) -> None:
+    """The paper's figure 3 from our runs."""
     rows = max(1, math.ceil(len(study.values) / _GRIDS_A_ROW))
     with mpl.rc_context(_STYLE):
         figure = _new_figure(9.6, 3.6 + 2.7 * rows)
@@ -166,7 +165,7 @@ def draw_figure3(study: Study, path: Path) -> Path:
         if study.values:
             _draw_grids(parts[0], study)
         _draw_panels(parts[1], study)
-        return _save(figure, path)
+        _save(figure, path)
 
 
 def draw_learning_curves(title: str, curves: Sequence[Curve], order: Sequence[str], path: Path) -> None:
@@ -217,10 +216,3 @@ def draw_profiles(aggregate: Aggregate, path: Path) -> None:
         axes.set_ylabel("share of runs above x")
         figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in aggregate.profiles], 80))
         _save(figure, path)
-
-
-FIGURE3_ALT = (
-    "Four panels. Top: the grid world's cells coloured by max Q at the end of training, one grid for each variant. "
-    "Below, over training episodes: cosine similarity, difference of the max Q values of S_1 and S_2 with the exact "
-    f"value dotted, and steps to reach S_T as a moving mean over {SMOOTHING} episodes with the shortest path dotted."
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import os
 from collections.abc import Mapping, Sequence
@@ -73,12 +72,6 @@ def cards_html(cards: Mapping[str, Sequence[Sequence[str]]]) -> str:
         if lines
     ]
     return f'<div class="findings">{"".join(shown)}</div>' if shown else ""
-
-
-def image_html(path: Path, alt: str) -> str:
-    """A PNG inside the page."""
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<img src="data:image/png;base64,{data}" alt="{html.escape(alt)}">'
 
 
 def file_link(path: Path, out: Path, text: str) -> str:

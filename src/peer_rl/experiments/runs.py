@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ class Group:
     @property
     def backbone(self) -> Key | None:
         """The group this one is compared with: the same settings without the regularizer."""
-        return None if self.config.beta == 0 else (self.profile, self.task, variant(_backbone(self.config)))
+        return None if self.config.beta == 0 else (self.profile, self.task, _variant(_backbone(self.config)))
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunRecord]:
@@ -159,7 +160,7 @@ def missing_runs(records: Sequence[RunRecord], planned: Iterable[AnyRunConfig], 
     """A record for each planned run that none of ``records`` is, so that a report shows it as missing."""
     places = {record.path.resolve() for record in records}
     absent = [config for config in planned if run_path(config, runs).resolve() not in places]
-    return [RunRecord(run_path(config, runs), variant(config), config, "missing") for config in absent]
+    return [RunRecord(run_path(config, runs), _variant(config), config, "missing") for config in absent]
 
 
 def read_run(path: Path) -> RunRecord:
@@ -175,7 +176,7 @@ def read_run(path: Path) -> RunRecord:
             return replace(record, state="other version", problem=problem)
         record = replace(record, manifest=manifest)
         config = read_config(path)
-        record = replace(record, config=config, variant=variant(config))
+        record = replace(record, config=config, variant=_variant(config))
         return record if record.problem else _read_logs(record)
     except PeerError as error:
         return replace(record, problem=record.problem or " ".join(str(error).split()) + _writer(record))
@@ -265,6 +266,16 @@ def _order(group: Group) -> tuple[int, str, str, float, str]:
     return _PROFILES.index(group.profile), group.task, config.agent, config.beta, group.key[2]
 
 
+def _variant(config: AnyRunConfig) -> str:
+    """AGENT[+VARIANT], found once for all seeds: it takes comparing every setting with its default."""
+    return _variant_of_any_seed(replace(config, seed=0))
+
+
+@lru_cache(maxsize=1024)
+def _variant_of_any_seed(config: AnyRunConfig) -> str:
+    return variant(config)
+
+
 def _plain(config: AnyRunConfig) -> AnyRunConfig:
     return canonical(replace(config, beta=0.0))
 
@@ -282,7 +293,7 @@ def _label(config: AnyRunConfig, *, several: bool) -> str:
     name = config.agent.upper() if config.beta == 0 else regularizer
     if several and config.beta:
         name = f"{config.agent.upper()} + {regularizer}"
-    others = [word for word in variant(_plain(config)).split("+")[1:] if word != "beta0"]
+    others = [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
     shown = f"{name} (beta = {config.beta:g})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])
 

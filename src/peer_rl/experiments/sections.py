@@ -13,7 +13,6 @@ from peer_rl.envs.tasks import find_task
 from peer_rl.experiments import gridworld, page
 from peer_rl.experiments.aggregates import Aggregate, aggregate_table
 from peer_rl.experiments.charts import curve_chart, grid_chart
-from peer_rl.experiments.figures import FIGURE3_ALT
 from peer_rl.experiments.findings import Finding, Sentence, sort_findings, verdict
 from peer_rl.experiments.gridworld import Study
 from peer_rl.experiments.page import Section
@@ -141,7 +140,7 @@ def study_heading(study: Study) -> str:
     return f"Grid world (figure 3 of the paper), profile {study.profile}"
 
 
-def study_section(study: Study, picture: Path) -> Section:
+def study_section(study: Study) -> Section:
     """Figure 3, by training episode as in the paper."""
     order = [group.label for group in study.groups]
     lines = {"b": None, "c": (study.exact, f"exact: {study.exact:g}"), "d": (SHORTEST, f"shortest path: {SHORTEST}")}
@@ -159,7 +158,6 @@ def study_section(study: Study, picture: Path) -> Section:
     parts += [page.charts_html(_grid_charts(study)), page.charts_html(charts)]
     parts += [page.paragraph(gridworld.CAPTION, "soft")]
     parts += [page.table_html(table) for table in gridworld.study_tables(study)]
-    parts.append(page.details_html(f"Figure 3 as one picture ({picture.name})", page.image_html(picture, FIGURE3_ALT)))
     return page.section(study_heading(study), [*parts, _behind(study.groups)])
 
 

@@ -34,7 +34,7 @@ def test_importing_the_package_and_its_configs_imports_no_torch():
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["train", "dqn"], ["eval"], ["watch"], ["report"], ["reproduce"], ["list"], ["doctor"]]
+    "command", [[], ["train", "dqn"], ["eval"], ["watch"], ["report"], ["reproduce"], ["sweep"], ["list"], ["doctor"]]
 )
 def test_help_is_quick(command):
     """0.5 s is the promise for peer-rl --help; processor time, best of three: other tests run beside this one."""

@@ -22,6 +22,8 @@ _EXTRAS = {
     "dmc": ("DMControl's tasks", ("dm-control", "mujoco")),
     "atari": ("Atari's games", ("ale-py", "cv2")),
     "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
+    "ray": ("sweeps on a Ray cluster", ("ray",)),
+    "search": ("peer-rl sweep --search", ("optuna",)),
     "tensorboard": ("TensorBoard", ("tensorboard",)),
     "wandb": ("Weights & Biases", ("wandb",)),
     "video": ("peer-rl watch", ("imageio-ffmpeg",)),

@@ -52,9 +52,7 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
     from peer_rl.experiments.sweep import read_sweep
 
-    # absolute on Ray, whose workers have other working directories
-    runs = options.runs.absolute() if options.engine == "ray" else options.runs
-    sweep = read_sweep(options.file, runs)
+    sweep = read_sweep(options.file, options.runs)
     search = None
     if options.search:
         from peer_rl.experiments.search import search_beta
@@ -62,14 +60,14 @@ def main(arguments: list[str]) -> int:
         search = search_beta(sweep)
     if options.dry_run:
         return _show(search.first_round() if search else sweep.jobs)
-    return _run(options, sweep.jobs, search, runs)
+    return _run(options, sweep.jobs, search)
 
 
-def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None, runs: Path) -> int:
+def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) -> int:
     """Failed runs are told at the very end: the report comes all the same, and shows what is missing."""
     from peer_rl.experiments.engines import conduct, make_engine, make_folder
 
-    make_folder(runs)
+    make_folder(options.runs)
     failure: PeerError | None = None
     shares = {"workers": options.workers, "address": options.address, "gpu_share": options.gpu_share}
     with make_engine(options.engine, **shares) as engine:  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ class Board:
             line = self._lines.setdefault(job.title, _Line())
             self._look(job, line, (notes or {}).get(job.title, ""))
         if self._bars and self._all is not None:
-            self._bars.update(self._all, completed=100 * self._share(), last=f"{self.ended} ended, {self._time_left()}")
+            self._bars.update(self._all, completed=100 * self._share(), last=f"{self.ended} of {len(self.jobs)} ended")
         now = time.monotonic()
         if not self._bars and now - self._told_at >= _LINE_SECONDS:
             self._told_at = now
@@ -111,7 +111,7 @@ class Board:
         if not self._bars:
             return
         if line.bar is None:
-            line.bar = self._bars.add_task(job.title, total=1, unit="", speed="", last="")
+            line.bar = self._bars.add_task(_shorten(job, self.console.width // 3), total=1, unit="", speed="", last="")
         counts = {} if completed is None else {"completed": completed, "total": total}
         self._bars.update(line.bar, **counts, **texts)  # type: ignore[arg-type]
 
@@ -123,6 +123,13 @@ class Board:
         gained = share - self._share_at_start
         seconds = time.monotonic() - self._began
         return _seconds_left(1 - share, gained / seconds if seconds > 0 else 0.0)
+
+
+def _shorten(job: Job, width: int) -> str:
+    """A title that leaves room for the numbers beside it; the seed stays, and the variant loses its end."""
+    room = width - len(job.path.name) - 1
+    words = job.title.removesuffix(f" {job.path.name}")
+    return f"{words if len(words) <= room else words[: room - 1] + '…'} {job.path.name}"
 
 
 def _seconds_left(amount: float, per_second: float) -> str:

@@ -69,12 +69,16 @@ def make_engine(
 
 
 def run_jobs(
-    jobs: Sequence[Job], *, engine: EngineName = "local", workers: int | None = None, address: str | None = None
+    jobs: Sequence[Job],
+    *,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpu_share: float | None = None,
 ) -> None:
     """Run what is missing; raises RunError at the end if any run failed."""
-    if any(not job.finished() for job in jobs):
-        with make_engine(engine, workers=workers, address=address) as made:
-            conduct(jobs, made)
+    with make_engine(engine, workers=workers, address=address, gpu_share=gpu_share) as made:
+        conduct(jobs, made)
 
 
 def conduct(jobs: Sequence[Job], engine: Engine) -> None:

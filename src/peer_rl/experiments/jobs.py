@@ -10,7 +10,7 @@ from typing import Any
 
 from peer_rl.configs import as_dict
 from peer_rl.configs.run import AnyRunConfig
-from peer_rl.errors import PeerError
+from peer_rl.errors import ConfigError, PeerError
 from peer_rl.training.rundir import command_of, read_config, read_json, run_path
 
 _LOG_TAIL = 4096
@@ -115,5 +115,5 @@ def merge(jobs: list[Job]) -> list[Job]:
         differing = [name for name in {**theirs, **mine} if theirs.get(name) != mine.get(name)]
         if differing:
             words = ", ".join(f"{name} {theirs.get(name)} and {mine.get(name)}" for name in differing)
-            raise PeerError(f"two runs would share {job.path}, but differ: {words}; give them different --runs")
+            raise ConfigError(f"two runs would share {job.path}, but differ: {words}; give them different --runs")
     return list(kept.values())

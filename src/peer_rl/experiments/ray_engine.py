@@ -12,19 +12,22 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
+from peer_rl.configs import find_agent
+from peer_rl.configs.run import AnyRunConfig
+from peer_rl.envs.tasks import find_task
 from peer_rl.errors import PeerError, RunError
 from peer_rl.experiments import child
-from peer_rl.experiments.engines import Ended
+from peer_rl.experiments.engines import Ended, make_folder
 from peer_rl.experiments.jobs import Job
-from peer_rl.experiments.needs import amount, estimate_memory, sees_frames
+from peer_rl.experiments.needs import amount, estimate_memory
 from peer_rl.experiments.pool import reason_of
 from peer_rl.training.rundir import read_config
 from peer_rl.version import __version__
@@ -38,11 +41,13 @@ _LOCK_SECONDS = 600.0
 _SHARE_SECONDS = 30.0
 """Network file systems show a new file to other nodes with some delay."""
 _STOP_SECONDS = 40.0
+_STOPPED = 130
+"""Exit code of a training that was interrupted."""
 _WAITING = "waiting:"
 
 
 class TrainingKilledError(Exception):
-    """The training's process was killed, by the system or by somebody: worth another try."""
+    """The training was ended from outside, by the system or by somebody: worth another try."""
 
 
 @dataclass
@@ -102,10 +107,14 @@ class RayEngine:
     def poll(self) -> list[Ended]:
         """Hand over what may run; then see who is through."""
         ended = self._hand_over()
-        if self._tasks:
+        if not self._tasks:
+            return ended
+        try:
             ready, _ = self._ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=_POLL_SECONDS)
-            ended += [self._collect(reference) for reference in ready]
-        return ended
+        except self._ray.exceptions.RayError as error:
+            self._tasks.clear()
+            raise RunError(f"the Ray cluster is gone ({_first_line(error)}); the same command goes on") from error
+        return ended + [self._collect(reference) for reference in ready]
 
     def stop(self) -> None:
         """Stop the trainings, all at once."""
@@ -134,6 +143,7 @@ class RayEngine:
             _join(self._ray, self.address)
             self._owned = True
         self._gpus = self._ray.cluster_resources().get("GPU", 0) > 0
+        make_folder(runs)
         self._token = runs.absolute() / f".shared-{uuid4().hex}"
         self._token.touch()
 
@@ -147,14 +157,6 @@ class RayEngine:
                 refused.append(Ended(job, f"no node of the cluster has {_describe(wants)}, which the run needs"))
                 continue
             log_size = _size(job.log)
-            order = _Order(
-                words=(*job.words, *(("--device", device) if job.config.device == "auto" else ())),
-                path=str(job.path),
-                threads=job.config.threads,
-                cwd=os.getcwd(),
-                token=str(self._token),
-                version=__version__,
-            )
             options = {
                 "num_cpus": wants["CPU"],
                 "num_gpus": wants["GPU"],
@@ -164,14 +166,26 @@ class RayEngine:
                 "scheduling_strategy": "SPREAD",
                 "name": job.title,
             }
-            self._tasks[self._ray.remote(**options)(_train).remote(order)] = _Task(job, log_size)
+            reference = self._ray.remote(**options)(_train).remote(self._order(job, device))
+            self._tasks[reference] = _Task(job, log_size)
         return refused
+
+    def _order(self, job: Job, device: str) -> _Order:
+        there = replace(job, runs=job.runs.absolute())  # workers have other working directories
+        return _Order(
+            words=(*there.words, *(("--device", device) if job.config.device == "auto" else ())),
+            path=str(there.path),
+            threads=job.config.threads,
+            cwd=os.getcwd(),
+            token=str(self._token),
+            version=__version__,
+        )
 
     def _device(self, job: Job) -> str:
         """A run goes on only on the kind of device that it began on, so a task must not end up on just any."""
         if job.config.device != "auto":
             return job.config.device
-        if (job.path / "config.toml").exists():
+        with suppress(PeerError):  # not begun, or damaged, which its training tells
             return read_config(job.path).device
         return "cuda" if self._gpus and self.gpu_share and sees_frames(job.config) else "cpu"
 
@@ -188,8 +202,7 @@ class RayEngine:
         try:
             code, complaint = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            cause = str(getattr(error, "cause", None) or error).strip().splitlines()
-            return Ended(job, f"Ray gave up: {cause[0] if cause else type(error).__name__}")
+            return Ended(job, f"Ray gave up: {_first_line(getattr(error, 'cause', None) or error)}")
         return Ended(job, complaint or reason_of(job, code))
 
 
@@ -215,9 +228,11 @@ def _train(order: _Order) -> tuple[int, str]:
             time.sleep(0.1)
     finally:  # Ray cancels a task with a KeyboardInterrupt
         child.stop([process])
-    if process.returncode < 0:
-        raise TrainingKilledError(f"the training was killed by {signal.Signals(-process.returncode).name}")
-    return process.returncode, ""
+    code = process.returncode
+    if code < 0 or code == _STOPPED:
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else "stopped"
+        raise TrainingKilledError(f"the training was {how} on {platform.node()}")
+    return code, ""
 
 
 def _problem_here(order: _Order) -> str:
@@ -273,6 +288,15 @@ def _join(ray: Any, address: str | None) -> None:
     finally:
         if main:  # Ray puts its own in place, which ends the process without stopping the trainings
             signal.signal(signal.SIGTERM, handler)
+
+
+def sees_frames(config: AnyRunConfig) -> bool:
+    """Whether the agent reads pictures, as far as can be told without making the environment."""
+    return find_agent(config.agent).observations == "frames" or find_task(config.task).suite == "atari"
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _describe(wants: dict[str, float]) -> str:

@@ -8,7 +8,7 @@ import platform
 import tomllib
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 from filelock import FileLock, Timeout
@@ -20,9 +20,11 @@ from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.tasks import Task, find_task
 from peer_rl.errors import RunError
 from peer_rl.plugins import version_of
-from peer_rl.replay.ring import Ring
-from peer_rl.training.checkpoint import Checkpoint, Checkpoints
 from peer_rl.training.files import JsonLines, check_length, replace_file
+
+if TYPE_CHECKING:
+    from peer_rl.replay.ring import Ring
+    from peer_rl.training.checkpoint import Checkpoint
 
 SCHEMA = 1
 LOGS = ("metrics", "eval", "diagnostics")
@@ -82,6 +84,8 @@ class RunDirectory:
     """A run that this process writes, and no other: use it in a ``with`` block."""
 
     def __init__(self, path: Path, config: AnyRunConfig) -> None:
+        from peer_rl.training.checkpoint import Checkpoints  # here: reading runs needs no torch
+
         self.path = path
         self.config = config
         self.logs: dict[str, JsonLines] = {}

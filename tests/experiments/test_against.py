@@ -106,6 +106,10 @@ def test_dmcontrol_is_read_at_both_budgets_and_at_agent_steps(tmp_path):
     ]
     quoted = row(grid_table(comparison, comparison.grids[0]), task, "PlaNet")
     assert quoted["ours"] == "quoted by the paper, not run"
+    again = row(grid_table(comparison, comparison.grids[0]), task, "PEER+CURL")  # the appendix's name for PEER
+    assert (again["paper"], again["ours"]) == ("980 ± 3 (best)", "900 (best)")
+    fewer = compared(tmp_path, "table2", seeds=1, tasks=(task,), agents=("curl-sac",))
+    assert row(grid_table(fewer, fewer.grids[0]), task, "DrQ")["ours"] == "not planned"
     tdmpc = row(grid_table(comparison, comparison.grids[1]), task, "PEER+TDMPC")
     assert (tdmpc["paper"], tdmpc["ours"]) in [("841 ± 115 (best)", "not available"), ("841 ± 115 (best)", "missing")]
 

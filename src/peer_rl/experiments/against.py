@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peer_rl.configs import variant
 from peer_rl.experiments import derived, page
@@ -13,7 +13,7 @@ from peer_rl.experiments.cells import Cell, Grid, make_grids
 from peer_rl.experiments.findings import AGREES, DISAGREES, FAILS, HOLDS, UNCLEAR, verdict
 from peer_rl.experiments.page import Section
 from peer_rl.experiments.plan import Choice, Planned, planned_runs
-from peer_rl.experiments.published import ScoreTable, WinCount, notes_of, tables_of
+from peer_rl.experiments.published import ScoreTable, WinCount, notes_of, score_table, tables_of
 from peer_rl.experiments.runs import Group, Key
 from peer_rl.experiments.tables import Linked, Table, number, with_interval
 
@@ -49,10 +49,9 @@ class Comparison:
 def compare(experiment: Experiment, planned: Sequence[Planned], groups: Sequence[Group]) -> Comparison:
     """An experiment's plan with the runs there are."""
     profile = next((run.config.profile for run in planned if run.config), "paper")
-    tables = tables_of(experiment.name) or (tables_of("table2") if experiment.name == "figure4" else [])
-    if experiment.name == "figure4":
-        tables = tables[:1]
-    grids = make_grids(experiment, planned, groups, tables)
+    # figure 4 has no numbers of its own: it is drawn from table 2
+    tables = [score_table("table2")] if experiment.name == "figure4" else tables_of(experiment.name)
+    grids = make_grids(planned, groups, tables)
     return Comparison(experiment, profile, grids, tables, list(groups), list(planned))
 
 
@@ -74,7 +73,7 @@ def comparisons_of(groups: Sequence[Group]) -> list[Comparison]:
                 wanted = [run for run in planned if run.seed in keys.get(_key(run), ())]
                 rest = [run for run in planned if run.seed == 0 and _key(run) not in keys]
                 one = compare(experiment, [*wanted, *rest], groups)
-                found.append(Comparison(**{**one.__dict__, "partial": True}))
+                found.append(replace(one, partial=True))
     return found
 
 

@@ -189,7 +189,7 @@ def _win_text(comparison: Comparison, table: ScoreTable, claim: WinCount) -> str
         return ""
     wins = total = 0
     for grid in comparison.grids:
-        if grid.budget.published not in table.budgets or "agent steps, which" in grid.budget.title:
+        if grid.budget.published not in table.budgets or not grid.budget.counts:
             continue
         if claim.budget not in (None, grid.budget.published):
             continue
@@ -228,10 +228,9 @@ def warnings(comparison: Comparison) -> list[str]:
 
 def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str, Table]]]:
     """The page's part, and its tables for the other forms of the report."""
-    tables = [(f"{comparison.heading}: {grid.suite} {grid.budget.title}", grid_table(comparison, grid))
-              for grid in comparison.grids]  # fmt: skip
     extra = derived.parts(comparison.experiment.name, comparison.grids, comparison.planned, comparison.groups)
-    tables += [(f"{comparison.heading}: {name}", table) for name, table in extra.tables]
+    named = [(f"{grid.suite} {grid.budget.title}", grid_table(comparison, grid)) for grid in comparison.grids]
+    tables = [(f"{comparison.heading}: {name}", table) for name, table in [*extra.tables, *named]]
     told = {heading: [[line] for line in lines] for heading, lines in statements(comparison).items()}
     notes = notes_of(comparison.experiment.name)
     parts = [f"<p><strong>{page.text_html(line)}</strong></p>" for line in warnings(comparison)]

@@ -40,13 +40,15 @@ class Budget:
     measure: Measure
     published: int | None
     """The budget of the paper's numbers that ours stand beside; None if they stand alone."""
+    counts: bool = True
+    """Whether it is what the paper says it compares, rather than what its code may have compared."""
 
 
 _LAST = Measure("last", "Last evaluation", _last_evaluation, 1)
 _DMC_BUDGETS = (
     Budget("at 500,000 environment steps", score_at("frame", 500_000), 500_000),
     Budget("at 100,000 environment steps", score_at("frame", 100_000), 100_000),
-    Budget("at 100,000 agent steps, which the authors' trainers count", score_at("step", 100_000), 100_000),
+    Budget("at 100,000 agent steps, which the authors' trainers count", score_at("step", 100_000), 100_000, False),
 )
 
 

@@ -72,10 +72,10 @@ def main(arguments: list[str]) -> int:
         print("\n".join(needs.lines), flush=True)
     if needs.hours is not None and needs.hours > _ASK_ABOVE_HOURS and not options.yes:
         _ask(needs.hours)
-    failure: PeerError | None = None
+    failure: PeerError | OSError | None = None
     try:
         _run(plan, options)
-    except PeerError as error:  # the report comes all the same, and shows what is missing
+    except (PeerError, OSError) as error:  # the report comes all the same, and shows what is missing
         failure = error
     _report(plan, options.out / options.experiment, runs)
     if failure:
@@ -121,7 +121,7 @@ def _report(plan: Plan, out: Path, runs: Path) -> None:
         from peer_rl.experiments.report import write_report
 
         comparison = compare(plan.experiment, plan.runs, group_runs(records))
-        title = f"{plan.experiment.name}: {plan.experiment.about}"
+        title = plan.experiment.about[:1].upper() + plan.experiment.about[1:]
         page = write_report(records, out, title=title, comparisons=[comparison])
     except ModuleNotFoundError as error:
         raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error

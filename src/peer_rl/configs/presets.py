@@ -208,11 +208,11 @@ PROFILES: dict[tuple[str, str], Layer] = {
     },
     ("pybullet", "small"): {"steps": Value(120_000, _OURS), "learning.start_steps": Value(10_000, _OURS)},
     ("pybullet", "smoke"): {
-        "steps": Value(3_000, _OURS),
-        "learning.start_steps": Value(1_000, _OURS),
-        "protocol.eval_every": Value(1_500, _OURS),
+        "steps": Value(1_000, _OURS),
+        "learning.start_steps": Value(500, _OURS),
+        "protocol.eval_every": Value(500, _OURS),
         "protocol.eval_episodes": Value(3, _OURS),
-        "protocol.diagnose_every": Value(500, _OURS),
+        "protocol.diagnose_every": Value(250, _OURS),
     },
     ("dmc", "small"): dmc.SMALL,
     ("dmc", "smoke"): dmc.SMOKE,
@@ -236,6 +236,7 @@ AGENT_PROFILES: dict[tuple[str, str], Layer] = {
         "learning.start_steps": Value(300, _OURS),
         "protocol.eval_every": Value(200, _OURS),
     },
+    **{(agent, "smoke"): {"steps": Value(3_000, _OURS + ": a batch has 2,048")} for agent in ("ppo", "trpo")},
     **dmc_pixels.AGENT_PROFILES,
 }
 """By agent and profile, over the suite's: agents whose steps cost much more than others'."""

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peer_rl.configs import variant
 from peer_rl.experiments import derived, page
 from peer_rl.experiments.catalogue import CATALOGUE, Experiment
 from peer_rl.experiments.cells import Cell, Grid, make_grids
-from peer_rl.experiments.findings import AGREES, DISAGREES, verdict
+from peer_rl.experiments.findings import AGREES, DISAGREES, FAILS, HOLDS, UNCLEAR, verdict
 from peer_rl.experiments.page import Section
 from peer_rl.experiments.plan import Choice, Planned, planned_runs
-from peer_rl.experiments.published import ScoreTable, WinCount, notes_of, tables_of
+from peer_rl.experiments.published import ScoreTable, WinCount, notes_of, score_table, tables_of
 from peer_rl.experiments.runs import Group, Key
 from peer_rl.experiments.tables import Linked, Table, number, with_interval
 
 _HEADER = [
     "task", "system", "paper", "ours", "seeds done", "agent steps", "frames", "paper's difference",
-    "our difference [95 %], pairs",
+    "our difference [95 %] (pairs)",
 ]  # fmt: skip
-_WORDS = {AGREES: "Agrees with the paper", DISAGREES: "Disagrees with the paper"}
-_OPEN, _MISSING = "Not clear", "Missing"
+_HEADINGS = {AGREES: HOLDS, DISAGREES: FAILS}
+_MISSING = "Missing"
 _NOWHERE: Key = ("", "", "")
 """Of a run that is not available."""
 
@@ -49,10 +49,9 @@ class Comparison:
 def compare(experiment: Experiment, planned: Sequence[Planned], groups: Sequence[Group]) -> Comparison:
     """An experiment's plan with the runs there are."""
     profile = next((run.config.profile for run in planned if run.config), "paper")
-    tables = tables_of(experiment.name) or (tables_of("table2") if experiment.name == "figure4" else [])
-    if experiment.name == "figure4":
-        tables = tables[:1]
-    grids = make_grids(experiment, planned, groups, tables)
+    # figure 4 has no numbers of its own: it is drawn from table 2
+    tables = [score_table("table2")] if experiment.name == "figure4" else tables_of(experiment.name)
+    grids = make_grids(planned, groups, tables)
     return Comparison(experiment, profile, grids, tables, list(groups), list(planned))
 
 
@@ -74,7 +73,7 @@ def comparisons_of(groups: Sequence[Group]) -> list[Comparison]:
                 wanted = [run for run in planned if run.seed in keys.get(_key(run), ())]
                 rest = [run for run in planned if run.seed == 0 and _key(run) not in keys]
                 one = compare(experiment, [*wanted, *rest], groups)
-                found.append(Comparison(**{**one.__dict__, "partial": True}))
+                found.append(replace(one, partial=True))
     return found
 
 
@@ -118,7 +117,7 @@ def grid_table(comparison: Comparison, grid: Grid) -> Table:
             counts = [number(cell.group.mean_count(name) if cell.group else math.nan, 0) for name in ("step", "frame")]
             difference = "-" if cell.published_difference is None else f"{cell.published_difference:+g}"
             ours = with_interval(cell.difference, _digits(cell), sign=True)
-            pairs = f", {cell.difference.count}" if cell.difference else ""
+            pairs = f" ({cell.difference.count})" if cell.difference else ""
             rows.append(
                 [
                     task,
@@ -150,13 +149,13 @@ def _caption(comparison: Comparison, grid: Grid) -> str:
 
 def statements(comparison: Comparison) -> dict[str, list[str]]:
     """What agrees, what does not, and what is missing; a profile that is not the paper's proves nothing."""
-    found: dict[str, list[str]] = {heading: [] for heading in (*_WORDS.values(), _OPEN, _MISSING)}
+    found: dict[str, list[str]] = {heading: [] for heading in (HOLDS, UNCLEAR, FAILS, _MISSING)}
     for grid in comparison.grids:
         for cell in grid.cells:
             if not cell.system or not cell.system.against or cell.published_difference is None:
                 continue
             words = verdict(cell.difference, 1 if cell.published_difference > 0 else -1)
-            heading = _WORDS.get(words, _OPEN) if comparison.profile == "paper" else _OPEN
+            heading = _HEADINGS.get(words, UNCLEAR) if comparison.profile == "paper" else UNCLEAR
             if cell.difference is not None:
                 ours = with_interval(cell.difference, _digits(cell), sign=True)
                 found[heading].append(
@@ -169,8 +168,13 @@ def statements(comparison: Comparison) -> dict[str, list[str]]:
                 reason = f" ({cell.absent})" if cell.absent else ""
                 lacking.setdefault(f"{cell.label}: {cell.state}{reason}", []).append(cell.task)
         found[_MISSING] += [f"{about} {grid.budget.title}, {_list(tasks)}." for about, tasks in lacking.items()]
-    found[_OPEN] += [_win_text(comparison, table, claim) for table in comparison.tables for claim in table.claims]
-    return {heading: [line for line in lines if line] for heading, lines in found.items()}
+    return found
+
+
+def counts(comparison: Comparison) -> list[str]:
+    """The paper's counts of tasks, recounted."""
+    texts = [_win_text(comparison, table, claim) for table in comparison.tables for claim in table.claims]
+    return [text for text in texts if text]
 
 
 def _list(tasks: Sequence[str]) -> str:
@@ -185,7 +189,7 @@ def _win_text(comparison: Comparison, table: ScoreTable, claim: WinCount) -> str
         return ""
     wins = total = 0
     for grid in comparison.grids:
-        if grid.budget.published not in table.budgets or "agent steps, which" in grid.budget.title:
+        if grid.budget.published not in table.budgets or not grid.budget.counts:
             continue
         if claim.budget not in (None, grid.budget.published):
             continue
@@ -224,14 +228,15 @@ def warnings(comparison: Comparison) -> list[str]:
 
 def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str, Table]]]:
     """The page's part, and its tables for the other forms of the report."""
-    tables = [(f"{comparison.heading}: {grid.suite} {grid.budget.title}", grid_table(comparison, grid))
-              for grid in comparison.grids]  # fmt: skip
     extra = derived.parts(comparison.experiment.name, comparison.grids, comparison.planned, comparison.groups)
-    tables += [(f"{comparison.heading}: {name}", table) for name, table in extra.tables]
+    named = [(f"{grid.suite} {grid.budget.title}", grid_table(comparison, grid)) for grid in comparison.grids]
+    tables = [(f"{comparison.heading}: {name}", table) for name, table in [*extra.tables, *named]]
     told = {heading: [[line] for line in lines] for heading, lines in statements(comparison).items()}
     notes = notes_of(comparison.experiment.name)
     parts = [f"<p><strong>{page.text_html(line)}</strong></p>" for line in warnings(comparison)]
     parts.append(page.cards_html(told))
+    recounted = counts(comparison)
+    parts.append(f"<h3>The paper's counts, and ours</h3>{page.bullets(recounted)}" if recounted else "")
     parts.append(page.charts_html(extra.charts))
     parts += [page.paragraph(line, "soft") for line in extra.captions]
     parts += [page.table_html(table) for _, table in tables]

@@ -198,7 +198,7 @@ _ALL = (
         "appendix: PEER on TD3 against REDQ on MuJoCo",
         (
             Part(
-                (_peer("PEER", "td3", "REDQ"), System("REDQ", "redq", {"beta": 0.0}, seeds=20)),
+                (System("PEER", "td3", {"beta": BETA}), System("REDQ", "redq", {"beta": 0.0}, seeds=20)),
                 ("mujoco/ant", "mujoco/hopper", "mujoco/walker2d"),
             ),
         ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peer_rl.configs import variant
 from peer_rl.envs.tasks import find_task
-from peer_rl.experiments.catalogue import Experiment, System
+from peer_rl.experiments.catalogue import System
 from peer_rl.experiments.plan import Planned
 from peer_rl.experiments.published import PublishedSystem, Score, ScoreTable
 from peer_rl.experiments.runs import Group, RunRecord
@@ -40,13 +40,15 @@ class Budget:
     measure: Measure
     published: int | None
     """The budget of the paper's numbers that ours stand beside; None if they stand alone."""
+    counts: bool = True
+    """Whether it is what the paper says it compares, rather than what its code may have compared."""
 
 
 _LAST = Measure("last", "Last evaluation", _last_evaluation, 1)
 _DMC_BUDGETS = (
     Budget("at 500,000 environment steps", score_at("frame", 500_000), 500_000),
     Budget("at 100,000 environment steps", score_at("frame", 100_000), 100_000),
-    Budget("at 100,000 agent steps, which the authors' trainers count", score_at("step", 100_000), 100_000),
+    Budget("at 100,000 agent steps, which the authors' trainers count", score_at("step", 100_000), 100_000, False),
 )
 
 
@@ -101,10 +103,10 @@ class Cell:
             return ""
         if self.absent:
             return "not available"
-        if self.system is None:
-            return "quoted by the paper, not run" if not (self.about and self.about.derived) else "see its two agents"
+        if self.about and self.about.derived:
+            return f"the better of {' and '.join(self.about.derived)}"
         if not self.planned:
-            return "not planned"
+            return "not planned" if self.system or (self.about and self.about.agent) else "quoted by the paper, not run"
         return "not reached" if self.group and self.group.finished else "missing"
 
 
@@ -126,9 +128,7 @@ class Grid:
         return next((cell for cell in self.cells if (cell.task, cell.label) == (task, label)), None)
 
 
-def make_grids(
-    experiment: Experiment, planned: Sequence[Planned], groups: Iterable[Group], tables: Sequence[ScoreTable]
-) -> list[Grid]:
+def make_grids(planned: Sequence[Planned], groups: Iterable[Group], tables: Sequence[ScoreTable]) -> list[Grid]:
     """One grid for each suite and budget, with the planned tasks only."""
     by_key = {group.key: group for group in groups}
     profile = next((run.config.profile for run in planned if run.config), "paper")
@@ -137,32 +137,33 @@ def make_grids(
         here = [run for run in planned if find_task(run.task).suite == suite]
         own = [table for table in tables if any(find_task(task).suite == suite for task in table.tasks)]
         for budget in budgets_of(suite, profile, own):
-            grids.append(_grid(experiment, suite, budget, here, by_key, own))
+            grids.append(_grid(suite, budget, here, by_key, own))
     return grids
 
 
 def _grid(
-    experiment: Experiment,
     suite: str,
     budget: Budget,
     planned: Sequence[Planned],
     groups: Mapping[tuple[str, str, str], Group],
     tables: Sequence[ScoreTable],
 ) -> Grid:
-    systems = {system.label: system for run in planned for system in [run.system]}
-    systems |= {one.label: one for part in experiment.parts for one in part.systems if one.label in systems}
+    systems = {run.system.label: run.system for run in planned}
     values: dict[tuple[str, str], dict[int, float]] = {}
     cells = []
     for task in dict.fromkeys(run.task for run in planned):
         for label in _labels(systems, tables):
-            mine = [run for run in planned if (run.task, run.system.label) == (task, label)]
+            published, about = _published(tables, task, label, budget.published)
+            own = about.same_as if about and about.same_as else label
+            mine = [run for run in planned if (run.task, run.system.label) == (task, own)]
             config = next((run.config for run in mine if run.config), None)
             group = groups.get((config.profile, task, variant(config))) if config else None
             found = _values(group, budget.measure, {run.seed for run in mine})
             values[task, label] = found
-            system = systems.get(label)
+            system = systems.get(own)
+            if published is None and (system is None or own != label):
+                continue  # nobody has anything to say, or has said it under the other name
             against = system.against if system else ""
-            published, about = _published(tables, task, label, budget.published)
             theirs, _ = _published(tables, task, against, budget.published)
             cells.append(
                 Cell(
@@ -201,4 +202,4 @@ def _paired(cell: Cell, values: Mapping[tuple[str, str], Mapping[int, float]]) -
     if cell.system is None or not cell.system.against:
         return cell
     difference = paired_difference(cell.values, values.get((cell.task, cell.system.against), {}))
-    return Cell(**{**cell.__dict__, "difference": difference})
+    return replace(cell, difference=difference)

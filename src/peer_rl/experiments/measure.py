@@ -53,7 +53,8 @@ class Pace:
         protocol = config.protocol
         every: int = protocol.eval_every
         played: int = (steps // every if every else 0) * protocol.eval_episodes * episode
-        return steps * self.train_seconds + played * self.play_seconds
+        final = max(getattr(protocol, "final_episodes", 0) * episode, getattr(protocol, "final_steps", 0))
+        return steps * self.train_seconds + (played + final) * self.play_seconds
 
 
 def kind_of(config: AnyRunConfig) -> Kind:

@@ -38,6 +38,8 @@ class PublishedSystem:
     """A yardstick that the table does not compare with: State SAC, a human player, random play."""
     derived: tuple[str, ...] = ()
     """The systems whose best it is, game by game."""
+    same_as: str = ""
+    """The name of the same runs in another table."""
     printed: str = ""
     """The table's own spelling, where it is a misprint."""
 

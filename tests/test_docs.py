@@ -64,7 +64,7 @@ def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
             # Empty lines in front make a traceback show the page's own line numbers.
             source = "\n" * (text[: match.start()].count("\n") + 1) + match[1]
             # Stable-Baselines3's longer trainings are cut; test_sb3_docs.py looks at what they leave.
-            source = re.sub(r"total_timesteps=\d+_000", "total_timesteps=200", source)
+            source = re.sub(r"total_timesteps=\d+_000", "total_timesteps=300", source)
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile(source, str(page), "exec"), namespace)

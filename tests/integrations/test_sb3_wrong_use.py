@@ -14,10 +14,10 @@ from stable_baselines3.td3.policies import TD3Policy
 from torch import nn
 from toy_envs import Choice
 
-import peer_rl.regularizers
 from peer_rl.errors import PeerError
 from peer_rl.integrations.sb3 import DQN, TD3, Regularized, RepresentationCallback
 from peer_rl.regularizers import BEER, SignedFeaturesWarning
+from peer_rl.regularizers.inputs import Watch
 
 
 def sentence(error: pytest.ExceptionInfo) -> str:
@@ -79,10 +79,10 @@ def test_a_critic_whose_last_layer_is_not_linear():
 
 
 def test_features_that_are_signed(monkeypatch):
-    monkeypatch.setattr(peer_rl.regularizers._Watch, "warned", False)
+    monkeypatch.setattr(Watch, "warned", set())
     with pytest.warns(SignedFeaturesWarning, match="CosinePEER"):
         with_rows(tiny(TD3, policy_kwargs={"activation_fn": nn.Tanh})).train(gradient_steps=1, batch_size=16)
-    monkeypatch.setattr(peer_rl.regularizers._Watch, "warned", False)
+    monkeypatch.setattr(Watch, "warned", set())
     settings = {"policy_kwargs": {"activation_fn": nn.Tanh}, "regularizer": "cosine-peer"}
     with_rows(tiny(TD3, **settings)).train(gradient_steps=1, batch_size=16)  # no warning, which would be an error
 

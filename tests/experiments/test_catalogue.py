@@ -108,7 +108,7 @@ def test_the_backbone_is_always_there_and_seeds_are_shared(tmp_path):
     ("choice", "words"),
     [
         (Choice(betas=(0.1,)), "--betas is for gridworld"),
-        (Choice(tasks=("pybullet/hoper",)), "table1 has no task 'pybullet/hoper'; did you mean pybullet/hopper"),
+        (Choice(tasks=("pybullet/hoper",)), "table1 has no task 'pybullet/hoper'; did you mean 'pybullet/hopper'"),
         (Choice(agents=("dqn",)), "table1 has no agent 'dqn'"),
     ],
 )

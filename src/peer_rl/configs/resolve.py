@@ -22,6 +22,8 @@ Origins = dict[str, str]
 _BUDGETS = ("steps", "episodes")
 _SECTIONS = ("settings", "learning", "protocol")
 _LONGEST_VARIANT = 120
+_ANNOTATIONS: dict[type[Any], dict[str, Any]] = {}
+"""Evaluated once for a class: plans of thousands of runs ask for them again and again."""
 
 
 def as_dict(config: Any) -> dict[str, Any]:
@@ -70,9 +72,15 @@ def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
     return typing.cast(AnyRunConfig, _replace(config, changes, ""))
 
 
+def _annotations(kind: type[Any]) -> dict[str, Any]:
+    if kind not in _ANNOTATIONS:
+        _ANNOTATIONS[kind] = typing.get_type_hints(kind)
+    return _ANNOTATIONS[kind]
+
+
 def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
     """A frozen dataclass with values at dotted paths exchanged, each checked against its field's type."""
-    annotations = typing.get_type_hints(type(config))
+    annotations = _annotations(type(config))
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():

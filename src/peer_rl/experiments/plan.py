@@ -91,27 +91,24 @@ def planned_runs(experiment: Experiment, choice: Choice) -> list[Planned]:
         full = system.seeds if choice.profile == "paper" and system.seeds else reduction.seeds
         return choice.seeds or full
 
-    cells = [
-        (system, task) for part in choose(experiment, choice).parts for task in part.tasks for system in part.systems
-    ]
-    most = max((seeds(system) for system, _ in cells), default=0)
-    return [
-        _planned(system, task, seed, choice.profile)
-        for seed in range(most)
-        for system, task in cells
-        if seed < seeds(system)
-    ]
+    parts = choose(experiment, choice).parts
+    first = [_planned(system, task, choice.profile) for part in parts for task in part.tasks for system in part.systems]
+    most = max((seeds(run.system) for run in first), default=0)
+    return [_with_seed(run, seed) for seed in range(most) for run in first if seed < seeds(run.system)]
 
 
-def _planned(system: System, task: str, seed: int, profile: str) -> Planned:
+def _with_seed(run: Planned, seed: int) -> Planned:
+    return replace(run, seed=seed, config=replace(run.config, seed=seed) if run.config else None)
+
+
+def _planned(system: System, task: str, profile: str) -> Planned:
     absent = _absence(system.agent, task)
     if not absent:
         try:
-            config = configure(system.agent, task, profile=profile, seed=seed, **system.options)
-            return Planned(system, task, seed, config)
+            return Planned(system, task, 0, configure(system.agent, task, profile=profile, **system.options))
         except ConfigError as error:
             absent = str(error)
-    return Planned(system, task, seed, None, absent)
+    return Planned(system, task, 0, None, absent)
 
 
 def _absence(agent: str, task: str) -> str:

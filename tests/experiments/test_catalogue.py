@@ -128,7 +128,9 @@ def test_the_two_halves_and_the_other_regularizers_are_controls():
         "LayerNorm": "peer",
         "DR3": "dr3",
         "BEER": "beer",
+        "beta auto": "peer",
     }
+    assert options["beta auto"] == {"beta": "auto"}
     assert options["LayerNorm"] == {"beta": 0.0, "critic.layer_norm": True}
 
 

@@ -115,6 +115,7 @@ _CONTROLS = (
     System("LayerNorm", "td3", {"beta": 0.0, "critic.layer_norm": True}, "TD3"),
     _peer("DR3", "td3", "TD3", regularizer="dr3"),
     System("BEER", "td3", {"beta": 1e-3, "regularizer": "beer"}, "TD3"),
+    System("beta auto", "td3", {"beta": "auto"}, "TD3"),
 )
 
 _ALL = (
@@ -232,7 +233,7 @@ _ALL = (
     ),
     Experiment(
         "controls",
-        "ours: PEER against its two halves, a LayerNorm critic, DR3 and BEER, on TD3 and PyBullet",
+        "ours: PEER against its two halves, a LayerNorm critic, DR3, BEER and beta auto, on TD3 and PyBullet",
         (Part(_CONTROLS, _PYBULLET),),
         seeds=10,
         small=Reduction(3, ("pybullet/hopper",)),

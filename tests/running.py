@@ -43,7 +43,7 @@ _PIXELS: dict[str, object] = {
     "max_episode_steps": 47,
     "learning.start_steps": 200,
     "learning.buffer_size": 500,
-    "learning.update_every": 2,
+    "learning.update_every": 4,
     "protocol.eval_every": 300,
     "protocol.eval_episodes": 2,
     "protocol.diagnose_every": 150,
@@ -62,6 +62,7 @@ _RAINBOW: dict[str, object] = {
 _PIXELS_CONTINUOUS: dict[str, object] = {
     **_CONTINUOUS,
     **_SMALL_ENCODER,
+    "learning.update_every": 5,
     "learning.batch_size": 16,
     "settings.latent": 8,
 }
@@ -174,7 +175,8 @@ def toy(agent: str, name: str) -> str:
 def toy_config(agent: str, name: str, **changes: object):
     """The agent's tiny run, on a toy task, with fast learning."""
     assert set(FAST) == set(OURS), "every agent needs settings for fast learning"
-    config = tiny_config(agent, **{**FAST[agent], **changes})
+    often = {"learning.update_every": 2} if agent in PIXELS else {}
+    config = tiny_config(agent, **{**often, **FAST[agent], **changes})
     return dataclasses.replace(config, task=toy(agent, name))
 
 

@@ -350,6 +350,7 @@ def test_profiles_leave_out_what_an_agent_does_not_have(monkeypatch):
 
     layer = {"learning.start_steps": presets.Value(10, "x"), "steps": presets.Value(4_000, "x")}
     monkeypatch.setitem(presets.PROFILES, ("gym", "smoke"), layer)
+    monkeypatch.delitem(presets.AGENT_PROFILES, ("ppo", "smoke"))
     assert configure("ppo", "gym/CartPole-v1", profile="smoke").steps == 4_000
     assert configure("dqn", "gym/CartPole-v1", profile="smoke").learning.start_steps == 10
 

@@ -99,7 +99,7 @@ def test_a_preset_gets_to_the_training(tmp_path):
         ('agent = 3\ntask = "gridworld/paper"', "agent must be a name in quotation marks, but is 3"),
         ('agent = "dqn"\ntask = "gridworld/papr"', "unknown task 'gridworld/papr'; did you mean 'gridworld/paper'?"),
         (START + "beta = [-1]", "beta must be 0 or above, and finite, but is -1"),
-        (START + 'beta = "much"', "setting beta must be float, but is 'much'"),
+        (START + 'beta = "much"', "setting beta must be float or 'auto', but is 'much'"),
         (START + "betas = []", "beta is an empty list"),
         (START + "batchsize = 3", "dqn has no option 'batchsize'; did you mean 'batch-size'?"),
         (START + "target-heads = 3", "dqn has no option 'target-heads'"),

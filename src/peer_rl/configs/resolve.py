@@ -117,8 +117,15 @@ def _coerce(path: str, value: Any, annotation: Any) -> Any:
         if origin is tuple and isinstance(value, list | tuple):
             element = typing.get_args(option)[0]
             return tuple(_coerce(path, item, element) for item in value)
-    wanted = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")
+    wanted = " or ".join(_in_words(option) for option in options if option is not type(None))
     raise ConfigError(f"setting {path} must be {wanted}, but is {value!r}")
+
+
+def _in_words(option: Any) -> str:
+    """A type for people: ``float``, ``'auto'``, ``tuple[int, ...]``."""
+    if typing.get_origin(option) is typing.Literal:
+        return " or ".join(map(repr, typing.get_args(option)))
+    return str(option) if typing.get_origin(option) else option.__name__
 
 
 def _is_union(annotation: Any) -> bool:

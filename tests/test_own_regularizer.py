@@ -187,7 +187,7 @@ def floats(tree: dict[str, Any]) -> Iterator[Tensor]:
 @pytest.mark.parametrize("agent", OURS)
 def test_every_agent_takes_it(agent: str, tmp_path: Path) -> None:
     """PEER's formula, as a function of the user's, trains what PEER trains; without it something else comes out."""
-    short = {"steps": 204, "protocol.eval_every": 0, "protocol.diagnose_every": 0}
+    short = {"steps": 210, "protocol.eval_every": 0, "protocol.diagnose_every": 0}
     runs = {
         "own": {"regularizer": "toy_envs:mean_inner_product", "beta": 0.1},
         "peer": {"regularizer": "peer", "beta": 0.1},

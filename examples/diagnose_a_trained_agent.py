@@ -23,8 +23,8 @@ import stable_baselines3
 import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from peer_rl import Features, Report, diagnose, drd
-from peer_rl.diagnostics import DORMANT_THRESHOLD
+from peer_rl import Features, Report, drd
+from peer_rl.diagnostics import DORMANT_THRESHOLD, diagnose_features
 from peer_rl.integrations.sb3 import representation
 
 ALGORITHMS: dict[str, type[OffPolicyAlgorithm]] = {
@@ -47,18 +47,6 @@ def roll_out(path: Path, algorithm: str, env: gym.Env, steps: int, seed: int) ->
     model = ALGORITHMS[algorithm].load(path, env=env, device="cpu", **settings)
     model.set_random_seed(seed)
     return model.learn(steps)
-
-
-def report_of(features: Features) -> Report:
-    """The numbers, as RepresentationCallback logs them."""
-    return diagnose(
-        features.phi,
-        features.phi_next,
-        head_weight=features.head_weight,
-        reward=features.reward,
-        gamma=features.discount,
-        same_action=features.same_action,
-    )
 
 
 def draw(features: Features, report: Report, title: str, out: Path) -> None:
@@ -132,7 +120,7 @@ def main() -> None:
     options = parser.parse_args()
     model = roll_out(options.zip, options.algorithm, gym.make(options.env), options.steps, options.seed)
     features = representation(model, options.rows, seed=options.seed)
-    report = report_of(features)
+    report = diagnose_features(features)
     print(report)
     draw(features, report, f"{options.zip.name}: {options.algorithm} on {options.env}", options.out)
     print(f"drawn: {options.out}")

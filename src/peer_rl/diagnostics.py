@@ -122,6 +122,18 @@ def diagnose(
     )
 
 
+def diagnose_features(features: Features) -> Report:
+    """Describe what a regularizer looks at; gamma is its discount."""
+    return diagnose(
+        features.phi,
+        features.phi_next,
+        head_weight=features.head_weight,
+        reward=features.reward,
+        gamma=features.discount,
+        same_action=features.same_action,
+    )
+
+
 def effective_rank(phi: Tensor, delta: float = RANK_DELTA) -> float:
     """Compute srank: the smallest k with sigma_1 + ... + sigma_k >= (1 - delta) of the sum; mean over heads.
 

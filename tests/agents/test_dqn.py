@@ -184,7 +184,8 @@ def test_what_it_cannot_read_is_refused_in_words(spec, settings, words):
 
 
 def test_padded_convolutions_take_frames_of_any_size():
-    agent_with("dqn", EnvSpec((1, 3, 2), "uint8", actions=4), encoder=EncoderConfig(padding="same"))
+    agent = agent_with("dqn", EnvSpec((1, 3, 2), "uint8", actions=4), encoder=EncoderConfig(padding="same"))
+    assert agent.value(np.zeros((5, 1, 3, 2), np.uint8)).shape == (5,)
 
 
 @pytest.mark.parametrize("beta", [0.0, 5e-4])

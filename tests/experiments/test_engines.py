@@ -27,10 +27,10 @@ from running import peer_rl, surroundings
 from peer_rl.configs import configure
 from peer_rl.errors import RunError
 from peer_rl.experiments import needs
-from peer_rl.experiments.engines import conduct
+from peer_rl.experiments.engines import conduct, run_jobs
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.needs import BASE, estimate_memory
-from peer_rl.experiments.pool import LocalEngine, Pool
+from peer_rl.experiments.pool import LocalEngine
 from peer_rl.training.rundir import read_config, read_json
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
@@ -213,5 +213,5 @@ def test_a_place_that_cannot_be_written_fails_the_run_not_the_sweep(tmp_path):
     blocked.path.parent.mkdir(parents=True)
     blocked.path.write_text("a file where the run's folder should be")
     with pytest.raises(RunError, match=r"1 of 2 runs failed. .* seed0: cannot write .*seed0 \(File exists\)"):
-        Pool([blocked, free], 1).run()
+        run_jobs([blocked, free], workers=1)
     assert free.finished()

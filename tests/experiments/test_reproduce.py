@@ -15,9 +15,9 @@ from running import leavings, peer_rl
 from peer_rl.configs import configure
 from peer_rl.errors import RunError
 from peer_rl.experiments.catalogue import CATALOGUE
+from peer_rl.experiments.engines import run_jobs
 from peer_rl.experiments.measure import find_paces
 from peer_rl.experiments.plan import Choice, make_plan
-from peer_rl.experiments.pool import Pool
 
 COMMAND = ["reproduce", "gridworld", "--profile", "smoke", "--seeds", "2", "--betas", "0.01", "--workers", "2"]
 VARIANTS = ("dqn+beta0", "dqn+beta0.01")
@@ -84,7 +84,7 @@ def test_a_failed_run_is_named_and_does_not_stop_the_others(tmp_path):
     jobs = [job for job in gridworld_jobs(tmp_path, "smoke", seeds=2) if job.config.beta == 0]
     jobs[0].arguments += ["--gamma", "7"]
     with pytest.raises(RunError, match=r"1 of 2 runs failed. dqn\+beta0 seed0: peer-rl: gamma must be in"):
-        Pool(jobs, 2).run()
+        run_jobs(jobs, workers=2)
     assert jobs[1].finished()
 
 

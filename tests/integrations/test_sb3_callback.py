@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
 from toy_envs import Choice, FixedBox
 
-from peer_rl.diagnostics import diagnose
+from peer_rl.diagnostics import diagnose, diagnose_features
 from peer_rl.errors import PeerError
 from peer_rl.integrations.sb3 import TD3, RepresentationCallback, representation
 
@@ -119,14 +119,7 @@ def test_the_numbers_are_those_of_the_critics(name):
         if name == "DDPG":
             phi, phi_next, weight = phi[0], phi_next[0], weight[0, 0]
         expected = diagnose(phi, phi_next, head_weight=weight, reward=batch.rewards[:, 0], gamma=0.99)
-    found = diagnose(
-        features.phi,
-        features.phi_next,
-        head_weight=features.head_weight,
-        reward=features.reward,
-        gamma=features.discount,
-        same_action=features.same_action,
-    )
+    found = diagnose_features(features)
     for key, value in expected.as_dict().items():
         assert found.as_dict()[key] == pytest.approx(value, rel=1e-4, abs=1e-6), key
 

@@ -176,12 +176,14 @@ def test_n_step_replay(name, n_steps):
 
 @CONTINUOUS
 def test_box_actions(name):
-    tiny(OURS[name], IdentityEnvBox(eps=0.5), beta=0.1).learn(STEPS)
+    model = tiny(OURS[name], IdentityEnvBox(eps=0.5), beta=0.1).learn(STEPS)
+    assert model.logger.name_to_value["train/regularizer"] > 0
 
 
 @DISCRETE
 def test_discrete_observations_and_actions(name):
-    tiny(OURS[name], IdentityEnv(dim=3), beta=0.1).learn(STEPS)
+    model = tiny(OURS[name], IdentityEnv(dim=3), beta=0.1).learn(STEPS)
+    assert model.logger.name_to_value["train/regularizer"] > 0
 
 
 @NAMES
@@ -203,16 +205,19 @@ def test_pictures(name):
 @NAMES
 def test_several_environments_at_once_and_normalised(name):
     env = VecNormalize(DummyVecEnv([lambda: env_for(name)] * 2))
-    tiny(OURS[name], env, beta=0.1, gradient_steps=-1, train_freq=3).learn(STEPS)
+    model = tiny(OURS[name], env, beta=0.1, gradient_steps=-1, train_freq=3).learn(STEPS)
+    assert model.logger.name_to_value["train/regularizer"] > 0
 
 
 @pytest.mark.parametrize("kind", [TD3, SAC])
 def test_episodes_as_the_unit_of_training(kind):
-    tiny(kind, beta=0.1, train_freq=(1, "episode"), gradient_steps=-1).learn(STEPS)
+    model = tiny(kind, beta=0.1, train_freq=(1, "episode"), gradient_steps=-1).learn(STEPS)
+    assert model.logger.name_to_value["train/regularizer"] > 0
 
 
 def test_state_dependent_exploration():
-    tiny(SAC, beta=0.1, use_sde=True, sde_sample_freq=4).learn(STEPS)
+    model = tiny(SAC, beta=0.1, use_sde=True, sde_sample_freq=4).learn(STEPS)
+    assert model.logger.name_to_value["train/regularizer"] > 0
 
 
 def test_callbacks(tmp_path):

@@ -69,8 +69,8 @@ def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) 
 
     make_folder(options.runs)
     failure: PeerError | None = None
-    shares = {"workers": options.workers, "address": options.address, "gpu_share": options.gpu_share}
-    with make_engine(options.engine, **shares) as engine:  # type: ignore[arg-type]
+    workers, address, gpu_share = options.workers, options.address, options.gpu_share
+    with make_engine(options.engine, workers=workers, address=address, gpu_share=gpu_share) as engine:
         if search:
             failure = search.run(lambda jobs: conduct(jobs, engine))
             jobs = search.jobs()

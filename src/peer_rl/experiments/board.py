@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
@@ -107,13 +108,12 @@ class Board:
         line.words = ", ".join(word for word in (f"{counted}/{total} {status['unit']}", speed, left, last) if word)
         self._draw(job, line, completed=counted, total=total, unit=status["unit"], speed=speed, last=last)
 
-    def _draw(self, job: Job, line: _Line, *, completed: int | None, total: int | None, **texts: str) -> None:
+    def _draw(self, job: Job, line: _Line, *, completed: int | None, total: int | None, **texts: Any) -> None:
         if not self._bars:
             return
         if line.bar is None:
             line.bar = self._bars.add_task(_shorten(job, self.console.width // 3), total=1, unit="", speed="", last="")
-        counts = {} if completed is None else {"completed": completed, "total": total}
-        self._bars.update(line.bar, **counts, **texts)  # type: ignore[arg-type]
+        self._bars.update(line.bar, completed=completed, total=total, **texts)  # None leaves a count as it is
 
     def _share(self) -> float:
         return sum(self._shares.values()) / len(self._shares)

@@ -10,26 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from peer_rl.experiments import child
-from peer_rl.experiments.engines import Ended, conduct
+from peer_rl.experiments.engines import Ended
 from peer_rl.experiments.jobs import Job
 from peer_rl.experiments.needs import amount, estimate_memory, resident_memory
 from peer_rl.replay.memory import available_memory
 
-__all__ = ["Job", "LocalEngine", "Pool", "local_engine"]
-
 _POLL_SECONDS = 0.25
-
-
-class Pool:
-    """At most ``workers`` jobs at a time. Ctrl-C stops all of them; a second start runs only what is missing."""
-
-    def __init__(self, jobs: list[Job], workers: int | None = None) -> None:
-        self.jobs, self.workers = jobs, workers
-
-    def run(self) -> None:
-        """Run what is missing; raises RunError at the end if any run failed."""
-        with local_engine(self.workers) as engine:
-            conduct(self.jobs, engine)
 
 
 def cores() -> int:

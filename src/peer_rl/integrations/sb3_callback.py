@@ -13,7 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor, nn
 
-from peer_rl.diagnostics import Report, diagnose
+from peer_rl.diagnostics import Report, diagnose_features
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.integrations.sb3_passes import critic_and_target, last_layers
 from peer_rl.regularizers import Features
@@ -66,14 +66,7 @@ class RepresentationCallback(BaseCallback):
         self._due = self.num_timesteps + self.every
         self._diagnosed_at = self.num_timesteps
         features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)))
-        self.report = diagnose(
-            features.phi,
-            features.phi_next,
-            head_weight=features.head_weight,
-            reward=features.reward,
-            gamma=features.discount,
-            same_action=features.same_action,
-        )
+        self.report = diagnose_features(features)
         for name, value in self.report.as_dict().items():
             if value is not None and name not in ("rows", "drd_rows"):
                 self.logger.record(f"representation/{name}", value)
@@ -123,10 +116,9 @@ def _next_action(agent: Any, batch: Any) -> Tensor | None:
         sampled: Tensor = agent.actor.action_log_prob(batch.next_observations)[0]
         return sampled
     noise = torch.randn_like(batch.actions) * agent.target_policy_noise
-    smoothed = agent.actor_target(batch.next_observations) + noise.clamp(
-        -agent.target_noise_clip, agent.target_noise_clip
-    )
-    return smoothed.clamp(-1, 1)  # type: ignore[no-any-return]
+    clip = agent.target_noise_clip
+    smoothed: Tensor = agent.actor_target(batch.next_observations) + noise.clamp(-clip, clip)
+    return smoothed.clamp(-1, 1)
 
 
 @contextmanager

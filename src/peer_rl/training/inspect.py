@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from peer_rl.agents import Agent
-from peer_rl.diagnostics import diagnose, drd, gradient_ratio
+from peer_rl.diagnostics import diagnose_features, drd, gradient_ratio
 from peer_rl.regularizers import Features
 from peer_rl.replay.replay import Replay
 from peer_rl.training.seeding import Stream
@@ -20,14 +20,7 @@ def inspect(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
         td = agent.temporal_difference(replay.peek(rng.numpy), rng)
         ratio = gradient_ratio(td.loss, agent.regularizer(td.features), agent.critic_parameters())
     features = td.features
-    report = diagnose(
-        features.phi,
-        features.phi_next,
-        head_weight=features.head_weight,
-        reward=features.reward,
-        gamma=features.discount,
-        same_action=features.same_action,
-    )
+    report = diagnose_features(features)
     first = {"drd_head0": _first_heads_drd(features)} if features.phi.dim() > 2 else {}
     return {**report.as_dict(), **first, "gradient_ratio": ratio}
 

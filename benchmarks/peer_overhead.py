@@ -4,11 +4,10 @@
 
 Two updates are timed. `critic`: the target actor's next action, the target critic, the TD loss, backward,
 Adam, the target's moving average. `td3`: TD3's cycle, two of those and one update of the actor. Times are CPU
-times. Arms alternate in short blocks, in random order, because the machine's speed drifts; each block's first
-updates are not counted, because the arms leave the allocator in different states. `added` is the median over
-rounds of an arm's block time over the plain arm's in the same round; `at best` compares the fastest twentieth
-of all updates, which other processes disturb least. A second plain arm shows what these figures are worth: it
-should read 0.
+times. Arms alternate update by update, in random order, because the machine's speed drifts; before each timed update
+its arm runs one that is not counted, because the arms leave the allocator in different states. `added` is the median
+over rounds of an arm's time over the plain arm's in the same round, with a bootstrap interval. A second plain arm
+shows what these figures are worth: it should read 0.
 
 All of it is measured twice, each time in a process of its own: as `peer-rl train` runs, which asks glibc to keep
 freed memory (`peer_rl.training.memory`), and with glibc's default, which is what PEER meets in a script of your own.
@@ -21,23 +20,23 @@ import argparse
 import json
 import os
 import platform
-import random
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from peer_rl.bench.updates import in_turns, ratio
 from peer_rl.regularizers import PEER, CosinePEER, peer_loss
 from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, WIDTH, HEADS, GAMMA, BETA = 256, 17, 6, 256, 2, 0.99, 5e-4
-WARM_UP, BLOCK = 3, 20
+Row = dict[str, float]
 Arm = Callable[[Tensor, Tensor], Tensor] | None
 RESULT = Path(__file__).parent / "results" / "peer_overhead.json"
 
@@ -93,13 +92,11 @@ class Update:
         self.critic.requires_grad_(True)
         follow(self.target_actor, self.actor)
 
-    def timed(self, kind: str, arm: Arm) -> float:
-        start = time.process_time()
+    def update(self, kind: str, arm: Arm) -> None:
         self.update_critic(arm)
         if kind == "td3":
             self.update_critic(arm)
             self.update_actor()
-        return time.process_time() - start
 
 
 def actor() -> nn.Module:
@@ -131,46 +128,27 @@ ARMS: dict[str, dict[str, Arm]] = {
 }
 
 
-def measure(rounds: int) -> dict[str, dict[str, dict[str, float]]]:
-    torch.set_num_threads(1)
-    update, order = Update(), random.Random(0)
-    cells = [(kind, name) for kind, arms in ARMS.items() for name in arms]
-    times: dict[tuple[str, str], list[list[float]]] = {cell: [] for cell in cells}
-    for _ in range(rounds):
-        for kind, name in order.sample(cells, len(cells)):
-            block = [update.timed(kind, ARMS[kind][name]) for _ in range(WARM_UP + BLOCK)]
-            times[kind, name].append(block[WARM_UP:])
+def measure(rounds: int) -> dict[str, dict[str, Row]]:
+    update = Update()
+    found = {}
+    for kind, arms in ARMS.items():
+        calls = {name: partial(update.update, kind, arm) for name, arm in arms.items()}
+        found[kind] = added(in_turns(calls, rounds, untimed=1))
+    return found
+
+
+def added(times: dict[str, list[float]]) -> dict[str, Row]:
+    """Microseconds of each arm, and what it adds to the plain one."""
     return {
-        kind: {name: summary(times[kind, name], times[kind, "plain"]) for name in arms} for kind, arms in ARMS.items()
+        name: {"update_us": 1e6 * statistics.median(arm), **ratio(arm, times["plain"])} for name, arm in times.items()
     }
 
 
-def summary(arm: list[list[float]], plain: list[list[float]]) -> dict[str, float]:
-    ratios = [statistics.median(a) / statistics.median(b) - 1 for a, b in zip(arm, plain, strict=True)]
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(1000))
-    return {
-        "update_us": 1e6 * statistics.median(t for block in arm for t in block),
-        "added_percent": 100 * statistics.median(ratios),
-        "low_percent": 100 * medians[25],
-        "high_percent": 100 * medians[975],
-        "at_best_percent": 100 * (fastest(arm) / fastest(plain) - 1),
-    }
-
-
-def fastest(blocks: list[list[float]]) -> float:
-    times = sorted(t for block in blocks for t in block)
-    return statistics.mean(times[: max(1, len(times) // 20)])
-
-
-def table(result: dict[str, dict[str, float]]) -> str:
-    lines = [f"{'arm':<14}{'update':>10}{'added':>10}   {'95 % interval':<19}at best"]
+def table(result: dict[str, Row]) -> str:
+    lines = [f"{'arm':<14}{'update':>10}{'added':>10}   95 % interval"]
     for name, row in result.items():
-        interval = f"[{row['low_percent']:+.2f}, {row['high_percent']:+.2f}] %"
-        lines.append(
-            f"{name:<14}{row['update_us']:>7.0f} us{row['added_percent']:>+8.2f} %   {interval:<19}"
-            f"{row['at_best_percent']:+.2f} %"
-        )
+        interval = f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}] %"
+        lines.append(f"{name:<14}{row['update_us']:>7.0f} us{100 * row['median']:>+8.2f} %   {interval}")
     return "\n".join(lines)
 
 
@@ -179,7 +157,7 @@ ALLOCATORS = {"as peer-rl trains (memory kept)": ["--keep"], "glibc's default": 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What PEER adds to a critic's update.")
-    parser.add_argument("--rounds", type=int, default=120, help=f"blocks of {BLOCK} updates per arm")
+    parser.add_argument("--rounds", type=int, default=1500, help="timed updates of each arm")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
@@ -198,7 +176,7 @@ def main() -> None:
             print(f"{kind}, {name}:\n{table(result)}\n", flush=True)
     record = {
         "what": "twin 256x256 critic, batch 256, 23 inputs, Adam, one thread, CPU time",
-        "updates_per_arm": options.rounds * BLOCK,
+        "updates_per_arm": options.rounds,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "torch": torch.__version__,
         "allocators": results,

@@ -4,10 +4,9 @@
 
 Timed is ``train`` with two gradient steps, one of which updates the actor, too: TD3's cycle. The rest of ``learn``,
 steps of the environment above all, comes on top, and PEER adds nothing to it. Times are CPU times. All arms train the
-same networks. They alternate in short blocks, in random order, because the machine's speed drifts; each block's first
-call is not counted. `added` is the median over rounds of an arm's block time over the stock arm's in the same round,
-with a bootstrap interval; `at best` compares the fastest twentieth of all calls, which other processes disturb least.
-The second arm, our class with beta 0, should read 0.
+same networks. They alternate call by call, in random order, because the machine's speed drifts; before each timed call
+its arm makes one that is not counted. `added` is the median over rounds of an arm's time over the stock arm's in the
+same round, with a bootstrap interval. The second arm, our class with beta 0, should read 0.
 
 Measured in two processes: with glibc's default, which is what a script of yours gets, and after
 ``peer_rl.training.memory.keep_freed_memory()``.
@@ -19,10 +18,9 @@ import argparse
 import json
 import os
 import platform
-import random
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -30,14 +28,14 @@ import numpy as np
 import stable_baselines3
 import torch
 from gymnasium import spaces
-from peer_overhead import summary, table
+from peer_overhead import Row, added, table
 from stable_baselines3.common.logger import Logger
 
+from peer_rl.bench.updates import in_turns
 from peer_rl.integrations.sb3 import TD3
 from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, ROWS = 256, 17, 6, 10_000
-WARM_UP, BLOCK = 1, 4
 RESULT = Path(__file__).parent / "results" / "sb3_overhead.json"
 ALLOCATORS = {"glibc's default": [], "memory kept": ["--keep"]}
 ARMS = {
@@ -73,26 +71,14 @@ def agents() -> dict[str, stable_baselines3.TD3]:
     return found
 
 
-def timed(model: stable_baselines3.TD3) -> float:
-    start = time.process_time()
-    model.train(gradient_steps=2, batch_size=BATCH)
-    return time.process_time() - start
-
-
-def measure(rounds: int) -> dict[str, dict[str, float]]:
-    torch.set_num_threads(1)
-    models, order = agents(), random.Random(0)
-    times: dict[str, list[list[float]]] = {name: [] for name in ARMS}
-    for _ in range(rounds):
-        for name in order.sample(list(ARMS), len(ARMS)):
-            block = [timed(models[name]) for _ in range(WARM_UP + BLOCK)]
-            times[name].append(block[WARM_UP:])
-    return {name: summary(times[name], times["plain"]) for name in ARMS}
+def measure(rounds: int) -> dict[str, Row]:
+    calls = {name: partial(model.train, gradient_steps=2, batch_size=BATCH) for name, model in agents().items()}
+    return added(in_turns(calls, rounds, untimed=1))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What PEER adds to an update of Stable-Baselines3's TD3.")
-    parser.add_argument("--rounds", type=int, default=150, help=f"blocks of {BLOCK} calls per arm")
+    parser.add_argument("--rounds", type=int, default=600, help="timed calls of each arm")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
@@ -110,7 +96,7 @@ def main() -> None:
         print(f"two gradient steps, {name}:\n{table(results[name])}\n", flush=True)
     record = {
         "what": "Stable-Baselines3's TD3, 400x300, batch 256, 17 + 6 inputs, two gradient steps, one thread, CPU time",
-        "calls_per_arm": options.rounds * BLOCK,
+        "calls_per_arm": options.rounds,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "load_average": os.getloadavg()[1],
         "torch": torch.__version__,

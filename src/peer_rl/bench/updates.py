@@ -117,10 +117,11 @@ def _two_updates(agent: Agent, batch: Batch, rng: Stream) -> Callable[[], None]:
     return updates
 
 
-def in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+def in_turns(arms: dict[str, Callable[[], None]], rounds: int, *, untimed: int = 0) -> dict[str, list[float]]:
     """Seconds of each arm, one call each in changing order, so that drift and neighbours hit all alike.
 
     The processor's, not the clock's: on a busy machine a single thread waits, and that is no cost of an update.
+    ``untimed`` calls come before each timed one, where an arm leaves caches or the allocator as the next would not.
     """
     order = np.random.default_rng(0)
     times: dict[str, list[float]] = {name: [] for name in arms}
@@ -129,6 +130,8 @@ def in_turns(arms: dict[str, Callable[[], None]], rounds: int) -> dict[str, list
     try:
         for index in range(_WARM_UP + rounds):
             for name in order.permutation(list(arms)):
+                for _ in range(untimed):
+                    arms[name]()
                 began = time.process_time()
                 arms[name]()
                 if index >= _WARM_UP:

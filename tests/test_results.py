@@ -172,6 +172,7 @@ CONTINUOUS = ROOT / "results" / "continuous" / "paper"
 REACHED = [
     ("mujoco-inverted-pendulum/td3+*", 20_000, 950),
     ("mujoco-inverted-pendulum/sac+*", 20_000, 950),
+    ("mujoco-inverted-pendulum/metd3+*", 20_000, 950),
     ("mujoco-inverted-pendulum/redq+*", 5_000, 950),
     ("pybullet-inverted-pendulum-swingup/td3+*updates2", 50_000, 700),
     ("pybullet-inverted-pendulum-swingup/sac+*", 50_000, 700),

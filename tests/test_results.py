@@ -66,6 +66,15 @@ def test_cartpole_reaches_400():
         assert sum(row["mean"] for row in last) / 5 >= 400
 
 
+def test_the_table_of_betas_that_find_themselves():
+    for seed in range(3):
+        run = ROOT / "results/beta-auto/paper/gridworld-paper/dqn+betaauto" / f"seed{seed}"
+        rows = [row for row in read_json_lines(run / "metrics.jsonl") if "beta" in row]
+        betas, cosines = ([row[name] for row in rows] for name in ("beta", "cosine"))
+        cells = f"{max(betas):.4f} | {betas[-1]:.4f} | {max(cosines):.3f} | {cosines[-1]:.3f}"
+        assert f"| {seed} | {cells} |" in (ROOT / "docs" / "choosing-beta.md").read_text()
+
+
 @pytest.mark.parametrize("agent", ["ppo", "trpo"])
 def test_the_table_of_the_on_policy_agents(agent):
     runs = sorted((ROOT / "results/on-policy/paper/gym-CartPole-v1" / f"{agent}+steps30000").iterdir())

@@ -189,9 +189,11 @@ REACHED = [
 
 
 @pytest.mark.parametrize(("runs", "steps", "wanted"), REACHED)
-def test_every_run_reaches_what_was_asked_within_its_steps(runs, steps, wanted):
-    found = sorted(CONTINUOUS.glob(f"{runs}/seed*"))
-    assert found
-    for run in found:
-        evaluations = read_json_lines(run / "eval.jsonl")
-        assert max(row["mean"] for row in evaluations if row["step"] <= steps) >= wanted, run
+def test_every_variant_reaches_what_was_asked_within_its_steps(runs, steps, wanted):
+    """Its seeds' mean of the best evaluation so far; the page shows every seed."""
+    variants = sorted(CONTINUOUS.glob(runs))
+    assert variants
+    for variant in variants:
+        evaluations = [read_json_lines(run / "eval.jsonl") for run in sorted(variant.glob("seed*"))]
+        best = [max(row["mean"] for row in rows if row["step"] <= steps) for rows in evaluations]
+        assert statistics.mean(best) >= wanted, variant

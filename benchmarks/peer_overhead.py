@@ -23,10 +23,11 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -155,24 +156,36 @@ def table(result: dict[str, Row]) -> str:
 ALLOCATORS = {"as peer-rl trains (memory kept)": ["--keep"], "glibc's default": []}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="What PEER adds to a critic's update.")
-    parser.add_argument("--rounds", type=int, default=1500, help="timed updates of each arm")
-    parser.add_argument("--out", type=Path, default=RESULT)
+def read_options(description: str, *, rounds: int, out: Path) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed calls of each arm")
+    parser.add_argument("--out", type=Path, default=out)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def by_allocator(
+    script: str, options: argparse.Namespace, allocators: dict[str, list[str]], measure: Callable[[int], Any]
+) -> Iterator[tuple[str, Any]]:
+    """What ``measure`` finds under each allocator: this script starts itself once for each, and prints it there."""
     if options.child:
         if options.keep and not keep_freed_memory():
             sys.exit("this C library cannot be asked to keep memory, or the environment sets its thresholds")
         print(json.dumps(measure(options.rounds)))
-        return
-    results = {}
-    for name, arguments in ALLOCATORS.items():
-        command = [sys.executable, __file__, "--child", "--rounds", str(options.rounds), *arguments]
+        sys.exit()
+    for name, arguments in allocators.items():
+        command = [sys.executable, script, "--child", "--rounds", str(options.rounds), *arguments]
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        results[name] = json.loads(run.stdout)
-        for kind, result in results[name].items():
+        yield name, json.loads(run.stdout)
+
+
+def main() -> None:
+    options = read_options("What PEER adds to a critic's update.", rounds=1500, out=RESULT)
+    results = {}
+    for name, found in by_allocator(__file__, options, ALLOCATORS, measure):
+        results[name] = found
+        for kind, result in found.items():
             print(f"{kind}, {name}:\n{table(result)}\n", flush=True)
     record = {
         "what": "twin 256x256 critic, batch 256, 23 inputs, Adam, one thread, CPU time",

@@ -96,7 +96,7 @@ def arm(beta: float, term: Term, critic: type[EnsembleCritic] = EnsembleCritic) 
     batch, rng = random_batch(), Stream(0, "bench", device=torch.device("cpu"))
 
     def two_updates() -> None:
-        terms.mean_inner = term  # type: ignore[assignment]
+        terms.mean_inner = term
         for index in range(2):  # the second updates the actor, too
             agent.update(batch, index=index, rng=rng)
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args()
     keep_freed_memory()
-    today: Term = terms.mean_inner  # type: ignore[assignment]
+    today = terms.mean_inner
     calls = {"plain": arm(0.0, today), "plain again": arm(0.0, today), "as it is": arm(BETA, today)}
     ways = {"dot": dot, "function": Inner.apply, "hook": hook, "half": half}
     calls |= {name: arm(BETA, term) for name, term in ways.items()}

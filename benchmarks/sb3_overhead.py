@@ -14,12 +14,9 @@ Measured in two processes: with glibc's default, which is what a script of yours
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -28,12 +25,11 @@ import numpy as np
 import stable_baselines3
 import torch
 from gymnasium import spaces
-from peer_overhead import Row, added, table
+from peer_overhead import Row, added, by_allocator, read_options, table
 from stable_baselines3.common.logger import Logger
 
 from peer_rl.bench.updates import in_turns
 from peer_rl.integrations.sb3 import TD3
-from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, ROWS = 256, 17, 6, 10_000
 RESULT = Path(__file__).parent / "results" / "sb3_overhead.json"
@@ -77,23 +73,11 @@ def measure(rounds: int) -> dict[str, Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What PEER adds to an update of Stable-Baselines3's TD3.")
-    parser.add_argument("--rounds", type=int, default=600, help="timed calls of each arm")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        if options.keep and not keep_freed_memory():
-            sys.exit("this C library cannot be asked to keep memory, or the environment sets its thresholds")
-        print(json.dumps(measure(options.rounds)))
-        return
+    options = read_options("What PEER adds to an update of Stable-Baselines3's TD3.", rounds=600, out=RESULT)
     results = {}
-    for name, arguments in ALLOCATORS.items():
-        command = [sys.executable, __file__, "--child", "--rounds", str(options.rounds), *arguments]
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        results[name] = json.loads(run.stdout)
-        print(f"two gradient steps, {name}:\n{table(results[name])}\n", flush=True)
+    for name, found in by_allocator(__file__, options, ALLOCATORS, measure):
+        results[name] = found
+        print(f"two gradient steps, {name}:\n{table(found)}\n", flush=True)
     record = {
         "what": "Stable-Baselines3's TD3, 400x300, batch 256, 17 + 6 inputs, two gradient steps, one thread, CPU time",
         "calls_per_arm": options.rounds,

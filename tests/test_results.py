@@ -103,6 +103,27 @@ def test_the_speed_page_shows_what_bench_found():
         assert f"{row['gain']:.2f} times ({row['agent']})" in page
 
 
+@pytest.mark.parametrize(
+    ("arm", "shown_as"),
+    [("plain again", "plain, again (should be 0)"), ("bare formula", "the bare formula")]
+    + [(name, f"`{name}`") for name in ("peer_loss", "PEER", "CosinePEER")],
+)
+def test_the_plug_in_page_shows_what_peer_costs(arm, shown_as):
+    kept, default = json.loads((ROOT / "benchmarks/results/peer_overhead.json").read_text())["allocators"].values()
+    rows = [found[kind].get(arm) for kind in ("critic", "td3") for found in (default, kept)]
+    cells = [f"{100 * row['median']:+.1f} % [{_ends(row)}]" if row else "" for row in rows]
+    assert f"| {shown_as} | {' | '.join(cells)} |" in (ROOT / "docs" / "plug-in.md").read_text()
+
+
+def test_the_stable_baselines3_page_shows_what_peer_costs():
+    page = (ROOT / "docs" / "stable-baselines3.md").read_text()
+    for found in json.loads((ROOT / "benchmarks/results/sb3_overhead.json").read_text())["allocators"].values():
+        for row in (found["PEER"], found["beta 0"]):
+            low, high = (f"{100 * row[end]:.1f}" for end in ("low", "high"))
+            assert f"{100 * row['median']:+.1f} % [{low}, {high}]" in page
+        assert found["PEER"]["median"] <= 0.03
+
+
 def test_the_speed_page_shows_the_profile():
     found = json.loads((ROOT / "benchmarks" / "results" / "update_profile.json").read_text())
     page = (ROOT / "docs" / "speed.md").read_text()
@@ -188,12 +209,15 @@ REACHED = [
 ]
 
 
+MISSED = {"td3+start-steps5000+steps50000+updates2/seed2"}
+"""Runs that do not get there, as docs/results.md says."""
+
+
 @pytest.mark.parametrize(("runs", "steps", "wanted"), REACHED)
-def test_every_variant_reaches_what_was_asked_within_its_steps(runs, steps, wanted):
-    """Its seeds' mean of the best evaluation so far; the page shows every seed."""
-    variants = sorted(CONTINUOUS.glob(runs))
-    assert variants
-    for variant in variants:
-        evaluations = [read_json_lines(run / "eval.jsonl") for run in sorted(variant.glob("seed*"))]
-        best = [max(row["mean"] for row in rows if row["step"] <= steps) for rows in evaluations]
-        assert statistics.mean(best) >= wanted, variant
+def test_every_run_reaches_what_was_asked_within_its_steps(runs, steps, wanted):
+    found = sorted(CONTINUOUS.glob(f"{runs}/seed*"))
+    assert found
+    for run in found:
+        evaluations = read_json_lines(run / "eval.jsonl")
+        reached = max(row["mean"] for row in evaluations if row["step"] <= steps) >= wanted
+        assert reached != (f"{run.parent.name}/{run.name}" in MISSED), run

@@ -237,7 +237,7 @@ def test_a_finished_run_without_its_checkpoint_is_not_cut(finished, tmp_path):
 def test_a_foreign_manifest_is_refused_by_eval(finished, tmp_path, content):
     _, run = copy_of(finished, tmp_path)
     (run / "manifest.json").write_text(content)
-    complaint("eval", run)
+    assert "manifest.json" in complaint("eval", run)
 
 
 def test_files_where_folders_should_be(finished, tmp_path):

@@ -75,7 +75,8 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
             )
             settle(env, engine)
             if engine == "mujoco" and render_mode:
-                draw_quickly(env.unwrapped.model)  # type: ignore[attr-defined]
+                simulated: Any = env.unwrapped
+                draw_quickly(simulated.model)
             return env
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error

@@ -75,16 +75,18 @@ class ActionValues(nn.Module):
     def head(self, phi: Tensor) -> Tensor:
         """Values from phi, (B, actions)."""
         if len(self.heads) == 1:
-            return self.heads[0](phi)  # type: ignore[no-any-return]
+            alone: Tensor = self.heads[0](phi)
+            return alone
         value, advantage = (head(half) for head, half in zip(self.heads, phi.chunk(2, -1), strict=True))
-        return value + advantage - advantage.mean(-1, keepdim=True)  # type: ignore[no-any-return]
+        both: Tensor = value + advantage - advantage.mean(-1, keepdim=True)
+        return both
 
     def head_weight(self) -> Tensor:
         """The matrix W of Q = W phi + bias, (actions, D), both streams side by side."""
-        *value, advantage = (head.weight for head in self.heads)
+        *value, advantage = (head.get_parameter("weight") for head in self.heads)
         if not value:
-            return advantage  # type: ignore[return-value]
-        return torch.cat([value[0].expand_as(advantage), advantage - advantage.mean(0)], -1)  # type: ignore
+            return advantage
+        return torch.cat([value[0].expand_as(advantage), advantage - advantage.mean(0)], -1)
 
 
 Heads = Tensor | slice | None

@@ -56,7 +56,8 @@ class DistributionalValues(nn.Module):
         for_value, for_advantage = phi.chunk(2, -1)
         value = self.value(for_value, of_value).unsqueeze(-2)  # (B, 1, atoms)
         advantage = self.advantage(for_advantage, of_advantage).unflatten(-1, self.shape)  # (B, actions, atoms)
-        return value + advantage - advantage.mean(-2, keepdim=True)  # type: ignore[no-any-return]
+        logits: Tensor = value + advantage - advantage.mean(-2, keepdim=True)
+        return logits
 
 
 def project(probabilities: Tensor, support: Tensor, reward: Tensor, discount: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ class ConvEncoder(nn.Module):
 
     def __init__(self, observation: tuple[int, ...], shape: EncoderConfig, rng: torch.Generator) -> None:
         super().__init__()
-        self.padding = shape.padding
+        self.shape = shape
         channels = (observation[0], *shape.channels)
         self.layers = nn.ModuleList(
             _convolution(before, after, kernel, stride, shape, rng)
@@ -30,9 +30,9 @@ class ConvEncoder(nn.Module):
     def forward(self, frames: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, D)."""
         x = as_floats(frames)
-        for layer in self.layers:
-            if self.padding == "same":
-                x = F.pad(x, _same(x.shape[-1], layer) + _same(x.shape[-2], layer))
+        for layer, kernel, stride in zip(self.layers, self.shape.kernels, self.shape.strides, strict=True):
+            if self.shape.padding == "same":
+                x = F.pad(x, _same(x.shape[-1], kernel, stride) + _same(x.shape[-2], kernel, stride))
             x = F.relu(layer(x), inplace=True)
         return x.flatten(1)
 
@@ -71,8 +71,7 @@ def initialise(layer: nn.Conv2d | nn.ConvTranspose2d, shape: EncoderConfig, rng:
         nn.init.uniform_(bias, -bound, bound, generator=rng)
 
 
-def _same(size: int, layer: nn.Module) -> tuple[int, int]:
+def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:
     """TensorFlow's "same": ceil(size / stride) outputs, the odd pixel of padding behind."""
-    kernel, stride = int(layer.kernel_size[0]), int(layer.stride[0])  # type: ignore[index]
     missing = max(0, (math.ceil(size / stride) - 1) * stride + kernel - size)
     return missing // 2, missing - missing // 2

@@ -97,7 +97,8 @@ def _own(path: str, beta: float) -> Regularizer:
             given = "with beta alone" if ours else "without arguments"
             raise ValueError(f"regularizer {path!r} cannot be made {given}: {error}") from error
         if ours:
-            return found  # type: ignore[no-any-return]
+            made: Regularizer = found
+            return made
     try:
         return wrap(found, beta)
     except ValueError as error:

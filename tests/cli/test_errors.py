@@ -233,11 +233,18 @@ def test_a_finished_run_without_its_checkpoint_is_not_cut(finished, tmp_path):
     assert everything(run) == before
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", '{"spec": {"actions": 4}}'])
-def test_a_foreign_manifest_is_refused_by_eval(finished, tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{}", "does not describe the run's observations and actions"),
+        ('{"spec": {"actions": 4}}', "does not describe the run's observations and actions"),
+        ("[]", "is damaged: it holds no JSON object"),
+    ],
+)
+def test_a_foreign_manifest_is_refused_by_eval(finished, tmp_path, content, reason):
     _, run = copy_of(finished, tmp_path)
     (run / "manifest.json").write_text(content)
-    assert "manifest.json" in complaint("eval", run)
+    assert f"manifest.json {reason}" in complaint("eval", run)
 
 
 def test_files_where_folders_should_be(finished, tmp_path):

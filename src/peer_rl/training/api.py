@@ -111,6 +111,12 @@ class Policy:
         checkpoint = read_checkpoint(path / "checkpoint" / f"{self.step:012d}")
         try:
             self.spec = EnvSpec.from_json(read_json(path / "manifest.json")["spec"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunError(
+                f"{path / 'manifest.json'} does not describe the run's observations and actions; "
+                "bring back the one that `peer-rl train` wrote, or train again"
+            ) from error
+        try:
             self.agent = build_agent(plain, self.spec, torch.device(self.config.device))
             self.agent.load_state_dict(checkpoint.components["agent"])
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:

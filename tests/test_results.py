@@ -11,6 +11,7 @@ import pytest
 from peer_rl.experiments.report import write_report
 from peer_rl.experiments.runs import find_runs
 from peer_rl.training.files import read_json_lines
+from peer_rl.training.rundir import read_json
 
 ROOT = Path(__file__).parents[1]
 GRIDWORLD = ROOT / "results" / "gridworld"
@@ -221,3 +222,35 @@ def test_every_run_reaches_what_was_asked_within_its_steps(runs, steps, wanted):
         evaluations = read_json_lines(run / "eval.jsonl")
         reached = max(row["mean"] for row in evaluations if row["step"] <= steps) >= wanted
         assert reached != (f"{run.parent.name}/{run.name}" in MISSED), run
+
+
+PAIRED = [
+    ("mujoco-inverted-pendulum", "td3", "start-steps1000+steps20000+updates2"),
+    ("mujoco-inverted-pendulum", "sac", "start-steps1000+steps20000"),
+    ("pybullet-inverted-pendulum-swingup", "td3", "start-steps5000+steps50000+updates2"),
+    ("pybullet-inverted-pendulum-swingup", "sac", "start-steps5000+steps50000"),
+    ("pybullet-hopper", "td3", "start-steps10000+steps120000"),
+]
+
+
+@pytest.mark.parametrize(("task", "agent", "options"), PAIRED)
+def test_both_sides_have_three_seeds_and_finished(task, agent, options):
+    for side in (agent, f"{agent}+beta0"):
+        runs = sorted((CONTINUOUS / task / f"{side}+{options}").glob("seed*"))
+        assert [run.name for run in runs] == ["seed0", "seed1", "seed2"], side
+        assert all(read_json(run / "status.json")["state"] == "finished" for run in runs), side
+
+
+def test_the_page_says_how_the_hopper_scores_differ():
+    def scores(side):
+        runs = sorted((CONTINUOUS / "pybullet-hopper" / f"{side}+start-steps10000+steps120000").glob("seed*"))
+        return [statistics.mean(row["mean"] for row in read_json_lines(run / "eval.jsonl")[-10:]) for run in runs]
+
+    peer, plain = scores("td3"), scores("td3+beta0")
+    differences = [a - b for a, b in zip(peer, plain, strict=True)]
+    assert statistics.mean(differences) < 0
+    page = (ROOT / "docs" / "results.md").read_text()
+    for side, found in (("with PEER", peer), ("without", plain)):
+        assert f"{' / '.join(f'{score:.0f}' for score in found)} {side}" in page
+    assert f"{-statistics.mean(differences):.0f} less with PEER on average" in page
+    assert f"reach from {min(differences):+.0f} to {max(differences):+.0f}" in page

@@ -254,3 +254,15 @@ def test_the_page_says_how_the_hopper_scores_differ():
         assert f"{' / '.join(f'{score:.0f}' for score in found)} {side}" in page
     assert f"{-statistics.mean(differences):.0f} less with PEER on average" in page
     assert f"reach from {min(differences):+.0f} to {max(differences):+.0f}" in page
+
+
+def test_the_page_says_how_the_swing_up_ends():
+    def ends(side):
+        runs = sorted((CONTINUOUS / "pybullet-inverted-pendulum-swingup" / side).glob("seed*"))
+        return [read_json_lines(run / "eval.jsonl")[-1]["mean"] for run in runs]
+
+    page = (ROOT / "docs" / "results.md").read_text()
+    for agent, options in (("sac", "start-steps5000+steps50000"), ("td3", "start-steps5000+steps50000+updates2")):
+        peer, plain = ends(f"{agent}+{options}"), ends(f"{agent}+beta0+{options}")
+        assert f"{statistics.mean(peer):.0f} with PEER and {statistics.mean(plain):.0f} without" in page
+        assert (min(peer + plain) > 700) == (agent == "sac")

@@ -4,8 +4,9 @@
 
 A table stands between ``<!-- results FOLDER TASK -->`` and ``<!-- end -->``: FOLDER below results/, TASK as in
 ``peer-rl list tasks``. ``<!-- results FOLDER TASK figure1 -->`` also draws docs/figures/figure1-SUITE-NAME.png, DRD and
-cosine as in the paper's figure 1, and tells the return of random play. tests/test_results.py compares the page with
-what this would write.
+cosine as in the paper's figure 1, and tells the return of random play. ``<!-- results FOLDER TASK scores TABLE -->``
+adds each run's score by three rules, and what the paper's TABLE prints for the task. tests/test_results.py compares the
+page with what this would write.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from pathlib import Path
 
 from peer_rl.envs.tasks import find_task
 from peer_rl.experiments.figure1 import draw_figure1, random_play
+from peer_rl.experiments.published import score_table
 from peer_rl.experiments.report import write_report
 from peer_rl.experiments.runs import Group, RunRecord, find_runs, group_runs
+from peer_rl.experiments.statistics import BEST, SCORE, WITHIN
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
-BLOCK = re.compile(r"(<!-- results (\S+) (\S+)( figure1)? -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- results (\S+) (\S+)( figure1| scores (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -56,16 +59,35 @@ def _return_at(record: RunRecord, share: float) -> str:
     return f"{reached[-1]['mean']:.0f}" if reached else "-"
 
 
+def scores(groups: list[Group], task: str, name: str) -> str:
+    """Each seed's score by our rule, by the paper's and by CURL's, and the paper's own numbers for the task."""
+    lines = [
+        "",
+        "| variant | seeds | final policy, 100 games | games within 125,000 steps | best evaluation | frames |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for group in groups:
+        cells = [" / ".join(f"{rule.of(run):.0f}" for run in group.finished) for rule in (SCORE, WITHIN, BEST)]
+        seeds = ", ".join(map(str, group.seeds))
+        lines.append(f"| {group.label} | {seeds} | {' | '.join(cells)} | {int(group.mean_count('frame')):,} |")
+    published = score_table(name)
+    printed = [f"{score.system} {score.mean:g}" for score in published.scores if score.task == task]
+    lines += ["", f"The paper's {published.number} has for this task: {', '.join(printed)}.", ""]
+    return "\n".join(lines)
+
+
 def block(found: re.Match[str]) -> str:
     """A block written anew."""
     groups = groups_of(found[2], found[3])
     text = table(groups)
-    if found[4]:
+    if found[5]:
+        text += scores(groups, found[3], found[5])
+    elif found[4]:
         level, episodes = random_play(groups)
         text += (
             f"\nRandom play has a return of {level:.0f}, the mean of the {episodes} episodes before learning began.\n"
         )
-    return f"{found[1]}{text}{found[5]}"
+    return f"{found[1]}{text}{found[6]}"
 
 
 def render(text: str) -> str:
@@ -76,7 +98,7 @@ def render(text: str) -> str:
 def draw(text: str) -> None:
     """Each task's learning curves, as the report draws them, beside the page, and figure 1 where it is asked for."""
     for found in BLOCK.finditer(text):
-        if found[4]:
+        if found[4] == " figure1":
             name = f"figure1-{find_task(found[3]).slug}.png"
             draw_figure1(groups_of(found[2], found[3]), PAGE.parent / "figures" / name)
     for folder in {found[2] for found in BLOCK.finditer(text)}:

@@ -67,6 +67,7 @@ def complaint(*arguments: object, **keywords) -> str:
         (["train", "metd3", "--task", "mujoco/hopper", "--dropout", "1"], "dropout must be in [0, 1), but is 1.0"),
         (["train", "td3", "--task", "gym/Pendulum"], "names no version; did you mean gym/Pendulum-v1?"),
         (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layer-norm", "True"], "a switch takes no value"),
+        (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layernorm"], "did you mean --critic.layer-norm?"),
         (["bench", "--rounds", "0"], "rounds must be above 0"),
         (["bench", "--agents", "ppo"], "invalid choice 'ppo'"),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),

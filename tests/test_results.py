@@ -102,6 +102,8 @@ def test_the_speed_page_shows_what_bench_found():
     )
     for row in found["side_by_side"]:
         assert f"{row['gain']:.2f} times ({row['agent']})" in page
+    td3 = {end: f"{100 * figure:.1f}" for end, figure in found["updates"][0]["peer_adds"].items()}
+    assert f"+{td3['median']} % with an interval from {td3['low']} to {td3['high']}" in page
 
 
 @pytest.mark.parametrize(

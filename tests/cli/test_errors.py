@@ -67,6 +67,7 @@ def complaint(*arguments: object, **keywords) -> str:
         (["train", "metd3", "--task", "mujoco/hopper", "--dropout", "1"], "dropout must be in [0, 1), but is 1.0"),
         (["train", "td3", "--task", "gym/Pendulum"], "names no version; did you mean gym/Pendulum-v1?"),
         (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layer-norm", "True"], "a switch takes no value"),
+        (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layernorm"], "did you mean --critic.layer-norm?"),
         (["bench", "--rounds", "0"], "rounds must be above 0"),
         (["bench", "--agents", "ppo"], "invalid choice 'ppo'"),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),
@@ -274,7 +275,9 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     assert len(limited.stderr.strip().splitlines()) == 1, limited.stderr
     assert "may not grow any more" in limited.stderr
     run = tmp_path / "limited/paper/gridworld-paper/dqn+steps1200/seed0"
-    assert 400 < Checkpoints(run / "checkpoint").load().step < 800
+    kept = Checkpoints(run / "checkpoint").load().step
+    assert 400 < kept < 800
+    assert f"it goes on from the last good checkpoint, at step {kept}\n" in limited.stderr
     assert peer_rl(*command, tmp_path / "limited").returncode == 0
     assert leavings(run) == leavings(train(configure("dqn", "gridworld/paper", steps=1200), runs=tmp_path / "roomy"))
 
@@ -289,7 +292,9 @@ def test_a_full_disk_loses_nothing(tmp_path):
     command = [*GRID, "--steps", "3000", "--quiet", "--checkpoint-seconds", "0.1", "--runs"]
     try:
         said = complaint(*command, disk)
+        kept = Checkpoints(disk / "paper/gridworld-paper/dqn+steps3000/seed0/checkpoint").load().step
         assert "the disk is full" in said
+        assert said.endswith(f"it goes on from the last good checkpoint, at step {kept}")
         subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
         assert peer_rl(*command, disk).returncode == 0
         assert peer_rl(*command, tmp_path / "roomy").returncode == 0

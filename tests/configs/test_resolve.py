@@ -72,6 +72,20 @@ def test_efficient_dqns_settings_are_the_papers_table(agent):
     assert all("PEER appendix" in layer[name].origin for name in expected if name != "beta")
 
 
+@pytest.mark.parametrize("agent", ["td3", "metd3", "sac", "redq", "ppo", "trpo"])
+@pytest.mark.parametrize("task", ["pybullet/hopper", "mujoco/hopper"])
+def test_every_value_that_shapes_a_run_from_state_has_its_origin(agent, task):
+    """What is left without one is off, or decides what is written down."""
+    config, origins = defaults(agent, task)
+    sections = ("settings.", "learning.", "protocol.")
+    bare = {path for path in as_dict(config) if path.startswith(sections) and path not in origins}
+    off = {"settings.compile", "settings.critic.layer_norm"} | {
+        f"learning.{name}" for name in ("clip_rewards", "lost_life_ends", "flat_returns")
+    }
+    assert not any(as_dict(config)[path] for path in bare & off)
+    assert bare - off <= {f"protocol.{name}" for name in ("log_every", "final_episodes", "final_steps")}
+
+
 def test_as_published_names_settings_that_differ_from_the_papers():
     layer = tables.PRESETS["drq-dqn", "as-published"]
     plain = as_dict(configure("drq-dqn", "gym/X-v0"))

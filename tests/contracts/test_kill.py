@@ -62,7 +62,7 @@ def test_kill_9_at_random_moments(tmp_path, name):
     dice, killed_at = random.Random(0), []
     for _ in range(kills):
         before, process = newest(broken), start(command, broken)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while newest(broken) <= before and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -73,5 +73,5 @@ def test_kill_9_at_random_moments(tmp_path, name):
         killed_at.append(newest(broken))
     assert killed_at == sorted(set(killed_at)), "every start went on from where the one before it was"
     assert killed_at[-1] < steps
-    assert start(command, broken).wait(timeout=60) == 0
+    assert start(command, broken).wait(timeout=240) == 0
     assert leavings(the_run(broken)) == leavings(the_run(whole))

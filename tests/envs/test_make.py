@@ -56,6 +56,9 @@ def test_a_registered_limit_is_kept():
     [
         ("gym/CartPoleee-v1", "CartPoleee"),
         ("gym/no_such_module:Thing-v0", "no_such_module"),
+        ("gym/TheirEnv-v0", "name that too: gym/PACKAGE:TheirEnv-v0$"),
+        ("gym/their/Env-v0", "name that too: gym/PACKAGE:their/Env-v0$"),
+        ("gym/Penduum-v1", "Did you mean: `Pendulum`[?]$"),
         ("no_such_module:make", "PYTHONPATH"),
         ("toy_envs:missing", "missing"),
         ("toy_envs:raises", "OSError: no such robot"),

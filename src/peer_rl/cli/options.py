@@ -42,5 +42,5 @@ def _condense(box: str) -> str:
     sentence = re.sub(r"^Error parsing run\S*: ", "", sentence)
     if re.search(r"Unrecognized options: (True|False|true|false)\b", sentence):
         sentence = "a switch takes no value: write --NAME to set it and --no-NAME to unset it, without True or False"
-    meant = re.search(r"Perhaps you meant: (--\S+)", " ".join(" ".join(sections).split()).replace("─", ""))
+    meant = re.search(r"Perhaps you meant: (--[^\s,]+)", " ".join(" ".join(sections).split()).replace("─", ""))
     return f"{sentence}; did you mean {meant[1]}?" if meant else sentence

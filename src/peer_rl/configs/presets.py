@@ -5,8 +5,11 @@ Keys are dotted paths into RunConfig. The order of the layers is in resolve.py.
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from peer_rl.configs import atari, dmc, dmc_pixels
 from peer_rl.configs.layers import Layer, Value
+from peer_rl.configs.onpolicy import PPOConfig, TRPOConfig
 
 _GRID = "PEER appendix, grid-world table"
 _OURS = "ours"
@@ -17,6 +20,10 @@ _TD3_CODE = "the TD3 authors' code; the paper prints 0.2, its code has 0.1"
 _PYTORCH_SAC = "pytorch_sac, the paper's SAC on PyBullet"
 _SB3 = "Stable-Baselines3, the paper's SAC on MuJoCo"
 _REDQ = "the REDQ authors' code"
+_EVERY_CODE = "the code of every agent here: one update a step, from one reward"
+_TD3_INIT = "PyTorch's own, as in the TD3 authors' code"
+_PPO2 = "OpenAI Baselines, PPO2 for MuJoCo"
+_TRPO_MPI = "OpenAI Baselines, trpo_mpi for MuJoCo"
 
 _DQN_GENERAL: Layer = {
     "steps": Value(20_000, _OURS + ": docs/agents/dqn.md has the curve on CartPole"),
@@ -26,7 +33,28 @@ _DQN_GENERAL: Layer = {
     "settings.tau": Value(0.05, _OURS + ": with 0.005 CartPole takes five times as long"),
 }
 
-_ON_POLICY_GENERAL: Layer = {"steps": Value(100_000, _OURS)}
+
+def _initial(weights: str, biases: str, origin: str) -> Layer:
+    """Both networks' weights at the start."""
+    kinds = {"weight_init": Value(weights, origin), "bias_init": Value(biases, origin)}
+    return {f"settings.{network}.{name}": value for network in ("actor", "critic") for name, value in kinds.items()}
+
+
+def _baselines(settings: type[PPOConfig | TRPOConfig], origin: str) -> Layer:
+    """The defaults of Stable-Baselines3's agents are OpenAI Baselines' settings; here they get their origin."""
+    own: Layer = {f"settings.{field.name}": Value(field.default, origin) for field in fields(settings)}
+    return own | {
+        "learning.gamma": Value(0.99, origin),
+        "protocol.eval_every": Value(5_000, _PROTOCOL),
+        "protocol.eval_episodes": Value(10, _PROTOCOL),
+    }
+
+
+_PPO: Layer = _baselines(PPOConfig, _PPO2)
+_TRPO: Layer = _baselines(TRPOConfig, _TRPO_MPI) | {
+    "settings.reward_clip": Value(0.0, _OURS + ": trpo_mpi has no normalised rewards of its own"),
+}
+_ON_POLICY_GENERAL: Layer = {"steps": Value(100_000, _OURS + ": a first look at an environment of your own")}
 _ON_POLICY_PAPER: Layer = {"steps": Value(1_000_000, _PROTOCOL)}
 
 _CONTINUOUS: Layer = {
@@ -35,6 +63,9 @@ _CONTINUOUS: Layer = {
     "learning.buffer_size": Value(1_000_000, _TABLE),
     "learning.batch_size": Value(256, _TABLE),
     "learning.start_steps": Value(25_000, _TABLE),
+    "learning.n_step": Value(1, _EVERY_CODE),
+    "learning.update_every": Value(1, _EVERY_CODE),
+    "learning.updates": Value(1, _EVERY_CODE),
     "protocol.eval_every": Value(5_000, _PROTOCOL),
     "protocol.eval_episodes": Value(10, _PROTOCOL),
     "protocol.diagnose_every": Value(2_500, _OURS + ": figure 1 does not say how often"),
@@ -45,48 +76,67 @@ _CONTINUOUS: Layer = {
     "settings.critic.hidden": Value((256, 256), _TABLE),
 }
 
-_TD3: Layer = _CONTINUOUS | {
-    "settings.policy_every": Value(2, _TABLE),
-    "settings.exploration_noise": Value(0.1, _TD3_CODE),
-    "settings.smoothing_noise": Value(0.2, _TABLE),
-    "settings.smoothing_clip": Value(0.5, _TABLE),
-}
+_TD3: Layer = (
+    _CONTINUOUS
+    | _initial("uniform", "uniform", _TD3_INIT)
+    | {
+        "settings.policy_every": Value(2, _TABLE),
+        "settings.exploration_noise": Value(0.1, _TD3_CODE),
+        "settings.smoothing_noise": Value(0.2, _TABLE),
+        "settings.smoothing_clip": Value(0.5, _TABLE),
+    }
+)
 
 _METD3: Layer = _TD3 | {"settings.dropout": Value(0.1, "PEER appendix, PyBullet section")}
 
-_SAC_PYBULLET: Layer = _CONTINUOUS | {
-    "settings.temperature_learning_rate": Value(1e-4, _TABLE),
-    "settings.initial_temperature": Value(0.1, _PYTORCH_SAC),
-    "settings.target_every": Value(2, _TABLE),
-    "settings.log_std_low": Value(-5.0, _PYTORCH_SAC),
-    "settings.log_std_high": Value(2.0, _PYTORCH_SAC),
-    "settings.log_std_by": Value("tanh", _PYTORCH_SAC),
-    "settings.actor.weight_init": Value("orthogonal", _PYTORCH_SAC),
-    "settings.actor.bias_init": Value("zero", _PYTORCH_SAC),
-    "settings.critic.weight_init": Value("orthogonal", _PYTORCH_SAC),
-    "settings.critic.bias_init": Value("zero", _PYTORCH_SAC),
-}
+_SAC_PYBULLET: Layer = (
+    _CONTINUOUS
+    | _initial("orthogonal", "zero", _PYTORCH_SAC)
+    | {
+        "settings.temperature_learning_rate": Value(1e-4, _TABLE),
+        "settings.initial_temperature": Value(0.1, _PYTORCH_SAC),
+        "settings.target_every": Value(2, _TABLE),
+        "settings.log_std_low": Value(-5.0, _PYTORCH_SAC),
+        "settings.log_std_high": Value(2.0, _PYTORCH_SAC),
+        "settings.log_std_by": Value("tanh", _PYTORCH_SAC),
+        "settings.policy_every": Value(1, _PYTORCH_SAC),
+        "settings.temperature_beta1": Value(0.9, _PYTORCH_SAC),
+    }
+)
 
-_SAC_MUJOCO: Layer = _CONTINUOUS | {
-    "settings.temperature_learning_rate": Value(1e-4, _TABLE),
-    "settings.initial_temperature": Value(1.0, _SB3),
-    "settings.target_every": Value(2, _TABLE),
-    "settings.log_std_low": Value(-20.0, _SB3),
-    "settings.log_std_high": Value(2.0, _SB3),
-    "settings.log_std_by": Value("clip", _SB3),
-}
+_SAC_MUJOCO: Layer = (
+    _CONTINUOUS
+    | _initial("uniform", "uniform", _SB3)
+    | {
+        "settings.temperature_learning_rate": Value(1e-4, _TABLE),
+        "settings.initial_temperature": Value(1.0, _SB3),
+        "settings.target_every": Value(2, _TABLE),
+        "settings.log_std_low": Value(-20.0, _SB3),
+        "settings.log_std_high": Value(2.0, _SB3),
+        "settings.log_std_by": Value("clip", _SB3),
+        "settings.policy_every": Value(1, _SB3),
+        "settings.temperature_beta1": Value(0.9, _SB3),
+    }
+)
 
-_REDQ_LAYER: Layer = _CONTINUOUS | {
-    "learning.start_steps": Value(5_000, _REDQ),
-    "learning.updates": Value(20, _REDQ),
-    "settings.policy_every": Value(20, _REDQ),
-    "settings.heads": Value(10, _REDQ),
-    "settings.target_heads": Value(2, _REDQ),
-    "settings.actor.weight_init": Value("xavier", _REDQ),
-    "settings.actor.bias_init": Value("zero", _REDQ),
-    "settings.critic.weight_init": Value("xavier", _REDQ),
-    "settings.critic.bias_init": Value("zero", _REDQ),
-}
+_REDQ_LAYER: Layer = (
+    _CONTINUOUS
+    | _initial("xavier", "zero", _REDQ)
+    | {
+        "learning.start_steps": Value(5_000, _REDQ),
+        "learning.updates": Value(20, _REDQ),
+        "settings.policy_every": Value(20, _REDQ),
+        "settings.heads": Value(10, _REDQ),
+        "settings.target_heads": Value(2, _REDQ),
+        "settings.temperature_learning_rate": Value(3e-4, _REDQ),
+        "settings.temperature_beta1": Value(0.9, _REDQ),
+        "settings.initial_temperature": Value(1.0, _REDQ),
+        "settings.target_every": Value(1, _REDQ),
+        "settings.log_std_low": Value(-20.0, _REDQ),
+        "settings.log_std_high": Value(2.0, _REDQ),
+        "settings.log_std_by": Value("clip", _REDQ),
+    }
+)
 
 
 def _elsewhere(layer: Layer) -> Layer:
@@ -157,8 +207,10 @@ SUITES: dict[tuple[str, str], Layer] = {
     **{("drq-sac", suite): dmc_pixels.DRQ_SAC | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
     **{("sac-ae", suite): dmc_pixels.SAC_AE | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
     **{("drq-v2", suite): dmc_pixels.DRQ_V2 | dmc_pixels.ELSEWHERE for suite in ("gym", "custom")},
-    **{(agent, suite): _ON_POLICY_GENERAL for agent in ("ppo", "trpo") for suite in ("gym", "custom")},
-    **{(agent, suite): _ON_POLICY_PAPER for agent in ("ppo", "trpo") for suite in ("pybullet", "mujoco")},
+    **{("ppo", suite): _PPO | _ON_POLICY_GENERAL for suite in ("gym", "custom")},
+    **{("ppo", suite): _PPO | _ON_POLICY_PAPER for suite in ("pybullet", "mujoco")},
+    **{("trpo", suite): _TRPO | _ON_POLICY_GENERAL for suite in ("gym", "custom")},
+    **{("trpo", suite): _TRPO | _ON_POLICY_PAPER for suite in ("pybullet", "mujoco")},
 }
 """By agent and suite."""
 

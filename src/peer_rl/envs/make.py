@@ -81,7 +81,16 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
     except gym.error.DependencyNotInstalled as error:
         raise ConfigError(f"task {task.name} needs a package that is missing: {error}") from error
     except Exception as error:
-        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+        raise ConfigError(f"cannot make task {task.name}: {_unknown(task, error) or _reason(error)}") from error
+
+
+def _unknown(task: Task, error: Exception) -> str:
+    """Most packages register their environments when they are imported, which Gymnasium does for PACKAGE:ID."""
+    unknown = isinstance(error, gym.error.NameNotFound | gym.error.NamespaceNotFound)
+    if not unknown or ":" in task.make or "Did you mean" in str(error):
+        return ""
+    said = _reason(error).rstrip(".")
+    return f"{said}; if a package of yours registers it, name that too: gym/PACKAGE:{task.make}"
 
 
 def _control(task: Task, picture: Picture | None, render_mode: str | None, *, endless: bool) -> Env:

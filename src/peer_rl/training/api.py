@@ -50,6 +50,22 @@ def check_packages(agent: str) -> None:
         raise ConfigError(f"{agent} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[sb3]'")
 
 
+_FULL = "the disk is full, training of {} stopped; free some space"
+_NO_ROOM = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "a file of {} may not grow any more, training stopped; raise the limit (ulimit -f)",
+}
+"""What to do when a file could not be written, by the error's number."""
+
+
+def _go_on(path: Path, resumes: bool) -> str:
+    """What the same command will do when there is room again."""
+    kept = Checkpoints(path / "checkpoint").steps() if resumes else []
+    then = f"goes on from the last good checkpoint, at step {kept[-1]}" if kept else "starts from the beginning"
+    return f"type the same command again: it {then}"
+
+
 def train(
     config: AnyRunConfig,
     *,
@@ -66,7 +82,6 @@ def train(
     path = run_path(config, Path(runs))
     keep_freed_memory()
     memory = "--buffer-size" if entry.resumes else "--batch-steps"
-    then = "it goes on from the last checkpoint" if entry.resumes else "it starts from the beginning"
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
@@ -77,16 +92,9 @@ def train(
         with run, trainer:
             trainer.train()
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunError(
-                f"the disk is full, training of {path} stopped; free some space and type the same command again: {then}"
-            ) from error
-        if error.errno == errno.EFBIG:
-            raise RunError(
-                f"a file of {path} may not grow any more, training stopped; raise the limit (ulimit -f) and type the "
-                f"same command again: {then}"
-            ) from error
-        raise
+        if error.errno not in _NO_ROOM:
+            raise
+        raise RunError(f"{_NO_ROOM[error.errno].format(path)} and {_go_on(path, entry.resumes)}") from error
     except MemoryError as error:
         raise RunError(f"not enough memory for {path}: {error}; take a smaller {memory}") from error
     finally:

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from peer_rl.errors import PeerError
 from peer_rl.integrations.sb3 import DQN, SAC, TD3
-from peer_rl.regularizers import PEER, CosinePEER, Regularizer
+from peer_rl.regularizers import PEER, ConstrainedPEER, CosinePEER, Regularizer
 
 NAMES = pytest.mark.parametrize("name", list(OURS))
 CONTINUOUS = pytest.mark.parametrize("name", ["TD3", "SAC", "TQC"])
@@ -158,6 +158,22 @@ def test_an_object_given_twice_keeps_its_own_beta():
         with_rows(model).train(gradient_steps=1, batch_size=16)
     assert (first.beta, second.beta, shared.beta) == (0.3, 0.1, 0.3)
     assert first.regularizer == second.regularizer == "cosine-peer"
+
+
+def test_a_zip_keeps_the_beta_that_was_found():
+    model = with_rows(tiny(TD3, regularizer=ConstrainedPEER(target=0.1, rate=0.5)))
+    model.train(gradient_steps=5, batch_size=16)
+    assert model.beta > 1e-3
+    saved = io.BytesIO()
+    model.save(saved)
+    saved.seek(0)
+    loaded = TD3.load(saved, env=env_for("TD3"), regularizer=ConstrainedPEER(target=0.1, rate=0.5))
+    assert loaded.beta == model.beta
+    for agent in (model, loaded):
+        with_rows(agent)
+        seeded()
+        agent.train(gradient_steps=3, batch_size=16)
+    assert loaded.beta == pytest.approx(model.beta, rel=1e-6)
 
 
 def test_none_is_beta_0():

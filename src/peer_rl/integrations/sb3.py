@@ -46,9 +46,9 @@ class Regularized(OffPolicyAlgorithm):
     beta: the regularizer's weight; 0 is the plain algorithm. 5e-4 unless the regularizer is an object with its own.
         It may be changed between updates, by a callback say.
     regularizer: a name (``peer``, ``cosine-peer``, ``feature-norm``, ``none``), ``module:name``, a `Regularizer` or a
-        function of (phi, phi_next), both (batch, dim). It is called once for each head. After construction the
-        attribute holds a name. A zip keeps that name and beta; a function or an object of your own must be given again
-        to ``load``.
+        function of (phi, phi_next), both (batch, dim). It is called once for each head; a `Regularizer` that adapts,
+        as `ConstrainedPEER`, once for all, (heads, batch, dim). After construction the attribute holds a name. A zip
+        keeps that name and beta; a function or an object of your own must be given again to ``load``.
     """
 
     beta: float
@@ -65,6 +65,7 @@ class Regularized(OffPolicyAlgorithm):
         found, self.regularizer = _choose(self.regularizer)
         beta = found.beta if self.beta is None else _checked_beta(self.beta)
         self.beta = 0.0 if isinstance(found, NoRegularizer) else beta
+        _weigh(found, self.beta)
         self._passes = CriticPasses(found)
         super()._setup_model()
         if self.beta > 0:
@@ -77,11 +78,13 @@ class Regularized(OffPolicyAlgorithm):
             super().train(gradient_steps, *args, **kwargs)
             return
         passes = self._passes
-        passes.regularizer.beta = _checked_beta(self.beta)
+        _weigh(passes.regularizer, self.beta)
         with passes.watch(*critic_and_target(self)):
             super().train(gradient_steps, *args, **kwargs)
         self.beta = passes.regularizer.beta  # a regularizer may tune its own
         self.logger.record("train/regularizer", passes.total() / gradient_steps)
+        for name, value in passes.adapted.items():
+            self.logger.record(f"regularizer/{name}", float(value))
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_passes"]
@@ -122,6 +125,16 @@ def __getattr__(name: str) -> Any:
 def _checked_beta(beta: float) -> float:
     try:
         return check_beta(beta)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _weigh(regularizer: Regularizer, beta: float) -> None:
+    """Give a regularizer the agent's beta, unless that is 0, where it is left alone, or the one it has."""
+    if beta in (0, regularizer.beta):
+        return
+    try:
+        regularizer.beta = beta
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -51,9 +51,15 @@ def test_a_setting_that_cannot_be(settings, words):
 def test_an_algorithm_without_a_target_critic():
     with pytest.raises(PeerError) as error:
         from peer_rl.integrations.sb3 import PPO  # noqa: F401
-    assert "PPO has no TD target" in sentence(error)
+    assert "PPO has no target critic" in sentence(error)
+    with pytest.raises(PeerError) as error:
+        from peer_rl.integrations.sb3 import DDPG  # noqa: F401
+    assert "class DDPG(Regularized, stable_baselines3.DDPG)" in sentence(error)
     with pytest.raises(ImportError):
         from peer_rl.integrations.sb3 import DREAMER  # noqa: F401
+    with pytest.raises(PeerError) as error:
+        type("Mine", (Regularized, stable_baselines3.PPO), {})
+    assert "Mine is on-policy" in sentence(error)
     ppo = stable_baselines3.PPO("MlpPolicy", Choice(), n_steps=8, batch_size=8, device="cpu")
     with pytest.raises(PeerError) as error:
         ppo.learn(8, callback=RepresentationCallback())

@@ -62,12 +62,12 @@ def last_layers(critic: nn.Module) -> list[nn.Linear]:
 class CriticPasses:
     """Adds a regularizer's gradient to the critics' updates that happen inside ``watch``.
 
-    The regularizer is called head by head; one that adapts once for all heads, stacked, because it adapts once an update
-    and goes by its latest call.
+    The regularizer is called head by head. One that adapts is called once for all heads, stacked, because it adapts
+    once an update and goes by its latest call.
     """
 
-    def __init__(self, regularizer: Regularizer) -> None:
-        self.regularizer = regularizer
+    def __init__(self, regularizer: Regularizer, name: str) -> None:
+        self.regularizer, self.name = regularizer, name
         self.adapted: dict[str, Tensor] = {}
         self._adapts = type(regularizer).adapt is not Regularizer.adapt
         self._pairs: list[tuple[Tensor, Tensor]] = []

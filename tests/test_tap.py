@@ -321,6 +321,19 @@ def test_check_critic_says_what_it_found(inputs: tuple[Tensor, Tensor]) -> None:
     assert "phi is 0 throughout" in str(check_critic(dead, torch.cat(inputs, 1)))
 
 
+@pytest.mark.parametrize("normalise", [nn.utils.parametrizations.spectral_norm, nn.utils.parametrizations.weight_norm])
+def test_a_normalised_last_layer_is_linear(normalise: Callable[..., nn.Module], inputs: tuple[Tensor, Tensor]) -> None:
+    critic = mlp()
+    critic[-1] = normalise(critic[-1])
+    rows = torch.cat(inputs, 1)
+    found = check_critic(critic, rows)
+    assert (found.heads, found.is_linear, found.safe) == (("4",), True, True)
+    with RepresentationTap(critic) as tap:
+        q = critic.eval()(rows)
+        assert tap.head_names == found.heads
+        torch.testing.assert_close(tap.phi @ tap.head_weight + critic[-1].bias, q[:, 0])
+
+
 def test_check_critic_is_inert(inputs: tuple[Tensor, Tensor]) -> None:
     critic = nn.Sequential(
         nn.Linear(OBS + ACTION, DIM), nn.BatchNorm1d(DIM), nn.Dropout(0.5), nn.ReLU(), nn.Linear(DIM, 1)

@@ -103,8 +103,9 @@ def check_critic(critic: nn.Module, *example_inputs: Any, target: nn.Module | No
         if args and isinstance(args[0], Tensor):
             ran.append((module, untransformed(args[0]), output))
 
-    leaves = [module for module in critic.modules() if not any(module.children())]
-    handles = [leaf.register_forward_hook(record) for leaf in leaves]
+    # A linear layer with a parametrization, weight normalisation say, has that as a child and is no leaf.
+    layers = [module for module in critic.modules() if isinstance(module, nn.Linear) or not any(module.children())]
+    handles = [layer.register_forward_hook(record) for layer in layers]
     try:
         with _untouched(critic), torch.no_grad():
             output = critic(*example_inputs)

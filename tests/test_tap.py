@@ -257,6 +257,21 @@ def test_an_output_that_is_no_linear_layers_is_pointed_out(inputs: tuple[Tensor,
     assert "NOT the critic's output" in str(check)
 
 
+@pytest.mark.parametrize("rows", [1, ROWS])
+def test_a_minimum_over_heads_is_pointed_out(rows: int, inputs: tuple[Tensor, Tensor]) -> None:
+    class Smaller(SB3Style):
+        def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+            return torch.minimum(*super().forward(obs, action))
+
+    critic, few = Smaller(), [tensor[:rows] for tensor in inputs]
+    check = check_critic(critic, *few)
+    assert not check.is_linear
+    assert "NOT the critic's output" in str(check)
+    with RepresentationTap(critic), pytest.warns(UncertainHeadWarning, match="give head="):
+        critic(*few)
+    assert check_critic(SB3Style(), *few).is_linear
+
+
 def test_what_cannot_be_tapped_is_said_in_words(inputs: tuple[Tensor, Tensor]) -> None:
     critic = CleanRLStyle()
     with pytest.raises(ValueError, match=r"head 'fc4' is not a layer.*fc1, fc2, fc3"):

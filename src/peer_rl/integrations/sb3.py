@@ -56,7 +56,7 @@ class Regularized(OffPolicyAlgorithm):
     """What the classes below add to Stable-Baselines3's; also for an algorithm of your own, as the first base class.
 
     beta: the regularizer's weight; 0 is the plain algorithm. 5e-4 unless the regularizer is an object with its own.
-        Both may be changed between updates, by a callback say.
+        It and the regularizer may be changed between updates, by a callback say.
     regularizer: a name (``peer``, ``cosine-peer``, ``feature-norm``, ``none``), ``module:name``, a `Regularizer` or a
         function of (phi, phi_next), both (batch, dim). It is called once for each head; a `Regularizer` that adapts,
         as `ConstrainedPEER`, once for all, (heads, batch, dim). After construction the attribute holds a name. A zip

@@ -118,6 +118,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("representation.png"))
     options = parser.parse_args()
+    if not options.zip.is_file():
+        parser.error(f"there is no file {options.zip}")
     model = roll_out(options.zip, options.algorithm, gym.make(options.env), options.steps, options.seed)
     features = representation(model, options.rows, seed=options.seed)
     report = diagnose_features(features)

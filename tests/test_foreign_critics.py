@@ -268,7 +268,9 @@ def test_a_distributional_critic_is_linear_up_to_its_logits() -> None:
     assert check.is_linear
     assert check.outputs == ACTIONS * 5
     squashed = Distributional(probabilities=True)
-    assert "NOT the critic's output (dueling, distributional or squashed?)" in str(check_critic(squashed, *inputs()))
+    assert "NOT the critic's output (dueling, distributional, squashed, a minimum?)" in str(
+        check_critic(squashed, *inputs())
+    )
     tap = RepresentationTap(squashed)
     with pytest.warns(UncertainHeadWarning, match=r"'net\.4'.*give head="):
         squashed(*inputs())

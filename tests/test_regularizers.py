@@ -230,6 +230,8 @@ def test_a_bad_beta_is_refused(beta: object) -> None:
 
 
 BAD_PAIRS = {
+    r"phi must be a tensor, not ndarray": (torch.ones(4, 3).numpy(), torch.ones(4, 3)),
+    r"phi_next must be a tensor, not list": (torch.ones(4, 3), [1.0, 2.0]),
     r"phi_next must have phi's shape \(4, 3\), not \(4, 2\)": (torch.ones(4, 3), torch.ones(4, 2)),
     r"phi must have a non-empty shape .* not \(0, 3\)": (torch.ones(0, 3), torch.ones(0, 3)),
     r"phi must have a non-empty shape .* not \(4, 0\)": (torch.ones(4, 0), torch.ones(4, 0)),

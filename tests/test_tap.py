@@ -257,6 +257,21 @@ def test_an_output_that_is_no_linear_layers_is_pointed_out(inputs: tuple[Tensor,
     assert "NOT the critic's output" in str(check)
 
 
+@pytest.mark.parametrize("rows", [1, ROWS])
+def test_a_minimum_over_heads_is_pointed_out(rows: int, inputs: tuple[Tensor, Tensor]) -> None:
+    class Smaller(SB3Style):
+        def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+            return torch.minimum(*super().forward(obs, action))
+
+    critic, few = Smaller(), [tensor[:rows] for tensor in inputs]
+    check = check_critic(critic, *few)
+    assert not check.is_linear
+    assert "NOT the critic's output" in str(check)
+    with RepresentationTap(critic), pytest.warns(UncertainHeadWarning, match="give head="):
+        critic(*few)
+    assert check_critic(SB3Style(), *few).is_linear
+
+
 def test_what_cannot_be_tapped_is_said_in_words(inputs: tuple[Tensor, Tensor]) -> None:
     critic = CleanRLStyle()
     with pytest.raises(ValueError, match=r"head 'fc4' is not a layer.*fc1, fc2, fc3"):
@@ -319,6 +334,19 @@ def test_check_critic_says_what_it_found(inputs: tuple[Tensor, Tensor]) -> None:
     dead = mlp()
     nn.init.constant_(dead[2].bias, -100.0)
     assert "phi is 0 throughout" in str(check_critic(dead, torch.cat(inputs, 1)))
+
+
+@pytest.mark.parametrize("normalise", [nn.utils.parametrizations.spectral_norm, nn.utils.parametrizations.weight_norm])
+def test_a_normalised_last_layer_is_linear(normalise: Callable[..., nn.Module], inputs: tuple[Tensor, Tensor]) -> None:
+    critic = mlp()
+    critic[-1] = normalise(critic[-1])
+    rows = torch.cat(inputs, 1)
+    found = check_critic(critic, rows)
+    assert (found.heads, found.is_linear, found.safe) == (("4",), True, True)
+    with RepresentationTap(critic) as tap:
+        q = critic.eval()(rows)
+        assert tap.head_names == found.heads
+        torch.testing.assert_close(tap.phi @ tap.head_weight + critic[-1].bias, q[:, 0])
 
 
 def test_check_critic_is_inert(inputs: tuple[Tensor, Tensor]) -> None:

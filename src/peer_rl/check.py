@@ -62,7 +62,7 @@ class CriticCheck:
             yield f"PEER:      not with a tap; {RETURN_PHI}"
             return
         else:
-            yield "output:    head(phi) is NOT the critic's output (dueling, distributional or squashed?);"
+            yield "output:    head(phi) is NOT the critic's output (dueling, distributional, squashed, a minimum?);"
             yield "           name the layer, or both streams' last ones, with RepresentationTap(critic, head=...)"
         if self.outputs > 1:
             yield f"actions:   {self.outputs} outputs; if one per action, DRD and BEER need same_action"
@@ -103,8 +103,9 @@ def check_critic(critic: nn.Module, *example_inputs: Any, target: nn.Module | No
         if args and isinstance(args[0], Tensor):
             ran.append((module, untransformed(args[0]), output))
 
-    leaves = [module for module in critic.modules() if not any(module.children())]
-    handles = [leaf.register_forward_hook(record) for leaf in leaves]
+    # A linear layer with a parametrization, weight normalisation say, has that as a child and is no leaf.
+    layers = [module for module in critic.modules() if isinstance(module, nn.Linear) or not any(module.children())]
+    handles = [layer.register_forward_hook(record) for layer in layers]
     try:
         with _untouched(critic), torch.no_grad():
             output = critic(*example_inputs)
@@ -139,7 +140,7 @@ def _last_layer(critic: nn.Module, ran: list[tuple[nn.Module, Tensor, Any]], out
     """The name and kind of a layer with parameters that made the output, though it is no nn.Linear."""
     wholes = list(tensors_in(output))
     for module, _, made in reversed(ran):
-        trained = any(True for _ in module.parameters(recurse=False))
+        trained = not isinstance(module, nn.Linear) and any(True for _ in module.parameters(recurse=False))
         if trained and isinstance(made, Tensor) and any(holds(whole, made) for whole in wholes):
             return f"{layer_name(critic, module)} ({type(module).__name__})"
     return None

@@ -148,7 +148,7 @@ class RepresentationTap:
         self._trace = []
         if not certain:
             warnings.warn(
-                "the critic's output is no linear layer's output; phi is now the input of the last one, "
+                "the critic's output is no linear layer's output, or the smaller of several'; phi is now the input of "
                 f"{layer_name(self.critic, calls[0].module)!r}: if that is wrong, give head=...",
                 UncertainHeadWarning,
                 stacklevel=4,
@@ -241,7 +241,7 @@ def tensors_in(output: Any) -> Iterator[Tensor]:
 
 
 def find_heads(trace: list[Call], output: Any) -> tuple[list[Call], bool]:
-    """Find the calls whose outputs are the critic's, and True; if there is none, the last call, and False."""
+    """Find the calls whose outputs are the critic's, and True; False if unsure, with the last call if there is none."""
     if not trace:
         raise RuntimeError("the forward pass ran no linear layer: name the last layer with head=...")
     outputs = list(tensors_in(output))
@@ -251,7 +251,9 @@ def find_heads(trace: list[Call], output: Any) -> tuple[list[Call], bool]:
     # An output that holds features beside Q values may match a hidden layer; heads have the last one's shape.
     shape = calls[-1].module.weight.shape
     heads = {call.module: call for call in calls if call.module.weight.shape == shape}
-    return list(heads.values()), True
+    # The smaller of two heads may be the same one in the whole batch; another layer of its shape gives that away.
+    twins = {call.module for call in trace if call.module.weight.shape == shape}
+    return list(heads.values()), len(twins) == len(heads)
 
 
 def holds(whole: Tensor, part: Tensor) -> bool:

@@ -161,6 +161,33 @@ def test_dict_observations_and_hindsight():
     assert hindsight.report.rows == 512
 
 
+def test_it_waits_for_hindsights_first_episode():
+    """A HerReplayBuffer refuses to be sampled until an episode has ended; that must not end a training."""
+
+    def agent(**settings):
+        env = BitFlippingEnv(n_bits=12, continuous=True, max_steps=50)  # not solved by chance
+        settings["replay_buffer_class"] = stable_baselines3.HerReplayBuffer
+        return tiny(STOCK["SAC"], env, "MultiInputPolicy", **settings)
+
+    def learned(callback=None):
+        return agent(learning_starts=0, train_freq=(1, "episode"), gradient_steps=2).learn(110, callback=callback)
+
+    callback = RepresentationCallback(every=10)
+    assert_same_bits(learned(callback), learned())
+    assert callback.report.rows == 512
+    with pytest.raises(PeerError, match="a HerReplayBuffer without a whole episode"):
+        representation(agent().learn(3))
+
+
+def test_a_second_training_ends_with_a_diagnosis_too():
+    callback = RepresentationCallback(every=1000)
+    model = tiny(STOCK["TD3"]).learn(STEPS, callback=callback)
+    first = callback.report
+    model.learn(STEPS - 10, callback=callback)  # counts its steps from 0 again
+    assert callback.report is not first
+    assert callback.num_timesteps == STEPS - 10
+
+
 def test_ours_can_be_watched_too():
     watched = tiny(TD3, beta=0.1).learn(STEPS, callback=RepresentationCallback(every=7))
     assert_same_bits(watched, tiny(TD3, beta=0.1).learn(STEPS))

@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import sb3_contrib
 import stable_baselines3
 import torch
 from gymnasium import spaces
@@ -17,8 +18,9 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from peer_rl.errors import PeerError
+from peer_rl.integrations import sb3
 from peer_rl.integrations.sb3 import DQN, SAC, TD3
-from peer_rl.regularizers import PEER, CosinePEER, Regularizer
+from peer_rl.regularizers import PEER, ConstrainedPEER, CosinePEER, Regularizer
 
 NAMES = pytest.mark.parametrize("name", list(OURS))
 CONTINUOUS = pytest.mark.parametrize("name", ["TD3", "SAC", "TQC"])
@@ -160,6 +162,43 @@ def test_an_object_given_twice_keeps_its_own_beta():
     assert first.regularizer == second.regularizer == "cosine-peer"
 
 
+def test_a_zip_keeps_the_beta_that_was_found():
+    model = with_rows(tiny(TD3, regularizer=ConstrainedPEER(target=0.1, rate=0.5)))
+    model.train(gradient_steps=5, batch_size=16)
+    assert model.beta > 1e-3
+    saved = io.BytesIO()
+    model.save(saved)
+    saved.seek(0)
+    loaded = TD3.load(saved, env=env_for("TD3"), regularizer=ConstrainedPEER(target=0.1, rate=0.5))
+    assert loaded.beta == model.beta
+    for agent in (model, loaded):
+        with_rows(agent)
+        seeded()
+        agent.train(gradient_steps=3, batch_size=16)
+    assert loaded.beta == pytest.approx(model.beta, rel=1e-6)
+
+
+def test_the_regularizer_may_be_changed_between_updates():
+    changed, cosine, plain = (
+        with_rows(tiny(TD3, beta=0.1, regularizer=kind)) for kind in ("peer", "cosine-peer", "none")
+    )
+    changed.regularizer = CosinePEER
+    for model in (changed, cosine):
+        seeded()
+        model.train(gradient_steps=2, batch_size=16)
+    assert_same_bits(changed, cosine)
+    assert (changed.regularizer, changed.beta) == ("cosine-peer", 0.1)
+    changed = with_rows(tiny(TD3, beta=0.1))
+    changed.regularizer = "none"
+    for model in (changed, plain):
+        seeded()
+        model.train(gradient_steps=2, batch_size=16)
+    assert_same_bits(changed, plain)
+    changed.regularizer = "pear"
+    with pytest.raises(PeerError, match="'pear' is unknown"):
+        changed.train(gradient_steps=1, batch_size=16)
+
+
 def test_none_is_beta_0():
     model = tiny(TD3, beta=0.1, regularizer="none")
     assert model.beta == 0
@@ -231,6 +270,16 @@ def test_callbacks(tmp_path):
     assert callbacks[1].n_calls == STEPS
     # an observer of Stable-Baselines3's own changes nothing in ours either
     assert_same_bits(model, tiny(TD3, beta=0.1).learn(STEPS))
+
+
+def test_every_public_name_of_stable_baselines3_is_here_or_gets_a_sentence():
+    for package in (stable_baselines3, sb3_contrib):
+        for name in set(package.__all__) - {"get_system_info"}:
+            if name in vars(sb3):
+                assert issubclass(getattr(sb3, name), getattr(package, name))
+            else:
+                with pytest.raises(PeerError, match=f"{name} (has no target critic|is not here)"):
+                    getattr(sb3, name)
 
 
 def test_it_is_a_stable_baselines3_agent():

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from peer_rl.errors import PeerError
 from peer_rl.integrations.sb3 import TD3
-from peer_rl.regularizers import CosinePEER, FeatureNorm
+from peer_rl.regularizers import ConstrainedPEER, CosinePEER, FeatureNorm, Regularizer
 
 BETA = 0.3  # large, so that a mistake shows
 RATE = 1e-2
@@ -132,6 +132,44 @@ def test_critics_that_share_one_phi_each_add_their_term():
 def test_other_regularizers(regularizer, term):
     ours, plain, _ = learned("TD3", 5, {}, regularizer=regularizer, term=term)
     assert_close(ours, plain)
+
+
+class Fading(Regularizer):
+    """PEER, weaker by half after each update."""
+
+    def __init__(self, beta):
+        super().__init__(beta)
+        self.share = 1.0
+
+    def loss(self, features):
+        return self.share * self.beta * (features.phi * features.phi_next.detach()).sum(-1).mean(-1).sum()
+
+    def adapt(self):
+        self.share /= 2
+        return {"share": torch.tensor(self.share)}
+
+
+@NAMES
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [(lambda: ConstrainedPEER(target=0.2, rate=0.5, beta=BETA), {"beta", "cosine"}), (lambda: Fading(BETA), {"share"})],
+    ids=["ConstrainedPEER", "Fading"],
+)
+def test_a_regularizer_that_adapts_does_so_once_an_update(name, make, told):
+    written_out = make()
+
+    def term(phi, phi_next):
+        value = written_out(phi, phi_next)
+        written_out.adapt()
+        return value
+
+    ours, plain, values = learned(name, 2, {}, regularizer=make(), term=term, calls=2)
+    assert_close(ours, plain)
+    logged = ours.logger.name_to_value
+    assert logged["train/regularizer"] == pytest.approx(sum(values[-2:]) / 2, rel=1e-5)
+    assert {key.removeprefix("regularizer/") for key in logged if key.startswith("regularizer/")} == told
+    assert ours.beta == pytest.approx(written_out.beta, rel=1e-6)
+    assert (ours.beta != pytest.approx(BETA, rel=1e-3)) == isinstance(written_out, ConstrainedPEER)
 
 
 @NAMES

@@ -16,7 +16,7 @@ from toy_envs import Choice
 
 from peer_rl.errors import PeerError
 from peer_rl.integrations.sb3 import DQN, TD3, Regularized, RepresentationCallback
-from peer_rl.regularizers import BEER, SignedFeaturesWarning
+from peer_rl.regularizers import BEER, ConstrainedPEER, SignedFeaturesWarning
 from peer_rl.regularizers.inputs import Watch
 
 
@@ -36,6 +36,7 @@ def sentence(error: pytest.ExceptionInfo) -> str:
         ({"regularizer": "no_such_module:term"}, "regularizer 'no_such_module:term' cannot be loaded"),
         ({"regularizer": "dr3"}, "regularizer 'dr3' needs phi_next_online, which"),
         ({"regularizer": BEER(0.1)}, "regularizer 'beer' needs discount, head_weight, reward, which"),
+        ({"regularizer": ConstrainedPEER(), "beta": 5}, "beta must begin within [1e-06, 1], not at 5"),
         ({"regularizer": 3}, "function must be a callable of (phi, phi_next), not 3"),
         ({"regularizer": nn.ReLU}, "not the class ReLU"),
     ],
@@ -50,9 +51,15 @@ def test_a_setting_that_cannot_be(settings, words):
 def test_an_algorithm_without_a_target_critic():
     with pytest.raises(PeerError) as error:
         from peer_rl.integrations.sb3 import PPO  # noqa: F401
-    assert "PPO has no TD target" in sentence(error)
+    assert "PPO has no target critic" in sentence(error)
+    with pytest.raises(PeerError) as error:
+        from peer_rl.integrations.sb3 import DDPG  # noqa: F401
+    assert "class DDPG(Regularized, stable_baselines3.DDPG)" in sentence(error)
     with pytest.raises(ImportError):
         from peer_rl.integrations.sb3 import DREAMER  # noqa: F401
+    with pytest.raises(PeerError) as error:
+        type("Mine", (Regularized, stable_baselines3.PPO), {})
+    assert "Mine is on-policy" in sentence(error)
     ppo = stable_baselines3.PPO("MlpPolicy", Choice(), n_steps=8, batch_size=8, device="cpu")
     with pytest.raises(PeerError) as error:
         ppo.learn(8, callback=RepresentationCallback())

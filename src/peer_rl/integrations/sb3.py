@@ -23,7 +23,9 @@ from peer_rl.regularizers import DEFAULT_BETA, NAMES, NoRegularizer, Regularizer
 try:
     import sb3_contrib
     import stable_baselines3
+    from stable_baselines3 import HerReplayBuffer
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 except ModuleNotFoundError as error:
     raise ConfigError(
         f"peer_rl.integrations.sb3 needs {error.name}; install it with: pip install 'peer-rl[sb3]'"
@@ -32,27 +34,42 @@ except ModuleNotFoundError as error:
 from peer_rl.integrations.sb3_callback import RepresentationCallback, representation
 from peer_rl.integrations.sb3_passes import CriticPasses, critic_and_target, last_layers
 
-__all__ = ["DQN", "QRDQN", "SAC", "TD3", "TQC", "Regularized", "RepresentationCallback", "representation"]
+__all__ = [
+    "DQN",
+    "QRDQN",
+    "SAC",
+    "TD3",
+    "TQC",
+    "HerReplayBuffer",
+    "Regularized",
+    "RepresentationCallback",
+    "representation",
+]
 
 RegularizerLike = str | Regularizer | type[Regularizer] | Callable[[Tensor, Tensor], Tensor]
 
 _NOT_IN_ZIP = "not in the zip: "
-_ON_POLICY = {"A2C", "ARS", "MaskablePPO", "PPO", "RecurrentPPO", "TRPO"}
+_NO_TARGET = {"A2C", "ARS", "CrossQ", "MaskablePPO", "PPO", "RecurrentPPO", "TRPO"}
 
 
 class Regularized(OffPolicyAlgorithm):
     """What the classes below add to Stable-Baselines3's; also for an algorithm of your own, as the first base class.
 
     beta: the regularizer's weight; 0 is the plain algorithm. 5e-4 unless the regularizer is an object with its own.
-        It may be changed between updates, by a callback say.
+        It and the regularizer may be changed between updates, by a callback say.
     regularizer: a name (``peer``, ``cosine-peer``, ``feature-norm``, ``none``), ``module:name``, a `Regularizer` or a
-        function of (phi, phi_next), both (batch, dim). It is called once for each head. After construction the
-        attribute holds a name. A zip keeps that name and beta; a function or an object of your own must be given again
-        to ``load``.
+        function of (phi, phi_next), both (batch, dim). It is called once for each head; a `Regularizer` that adapts,
+        as `ConstrainedPEER`, once for all, (heads, batch, dim). After construction the attribute holds a name. A zip
+        keeps that name and beta; a function or an object of your own must be given again to ``load``.
     """
 
     beta: float
     regularizer: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if issubclass(cls, OnPolicyAlgorithm):
+            raise ConfigError(f"{cls.__name__} is on-policy, without a target critic, so PEER has nothing to act on")
 
     def __init__(
         self, *args: Any, beta: float | None = None, regularizer: RegularizerLike = "peer", **kwargs: Any
@@ -62,26 +79,34 @@ class Regularized(OffPolicyAlgorithm):
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
-        found, self.regularizer = _choose(self.regularizer)
-        beta = found.beta if self.beta is None else _checked_beta(self.beta)
-        self.beta = 0.0 if isinstance(found, NoRegularizer) else beta
-        self._passes = CriticPasses(found)
+        self._choose_regularizer()
         super()._setup_model()
         if self.beta > 0:
             for network in critic_and_target(self):
                 last_layers(network)
 
+    def _choose_regularizer(self) -> None:
+        found, self.regularizer = _choose(self.regularizer)
+        beta = found.beta if self.beta is None else _checked_beta(self.beta)
+        self.beta = 0.0 if isinstance(found, NoRegularizer) else beta
+        _weigh(found, self.beta)
+        self._passes = CriticPasses(found, self.regularizer)
+
     def train(self, gradient_steps: int, *args: Any, **kwargs: Any) -> None:
         """Stable-Baselines3's own, with the regularizer added to the critic's gradient."""
+        if self.regularizer != self._passes.name:
+            self._choose_regularizer()
         if self.beta == 0 or gradient_steps == 0:
             super().train(gradient_steps, *args, **kwargs)
             return
         passes = self._passes
-        passes.regularizer.beta = _checked_beta(self.beta)
+        _weigh(passes.regularizer, self.beta)
         with passes.watch(*critic_and_target(self)):
             super().train(gradient_steps, *args, **kwargs)
         self.beta = passes.regularizer.beta  # a regularizer may tune its own
         self.logger.record("train/regularizer", passes.total() / gradient_steps)
+        for name, value in passes.adapted.items():
+            self.logger.record(f"regularizer/{name}", float(value))
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_passes"]
@@ -111,17 +136,29 @@ class QRDQN(Regularized, sb3_contrib.QRDQN):
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_POLICY:
+    if name in _NO_TARGET:
         raise ConfigError(
-            f"{name} has no TD target and no target critic, so PEER has nothing to act on: import it from "
-            "Stable-Baselines3, or use one of TD3, SAC, TQC, DQN and QRDQN"
+            f"{name} has no target critic, so PEER has nothing to act on: import it from Stable-Baselines3, or use one "
+            "of TD3, SAC, TQC, DQN and QRDQN"
         )
+    if name == "DDPG":
+        raise ConfigError("DDPG is not here: class DDPG(Regularized, stable_baselines3.DDPG) makes it in one line")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _checked_beta(beta: float) -> float:
     try:
         return check_beta(beta)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _weigh(regularizer: Regularizer, beta: float) -> None:
+    """Give a regularizer the agent's beta, unless that is 0, where it is left alone, or the one it has."""
+    if beta in (0, regularizer.beta):
+        return
+    try:
+        regularizer.beta = beta
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -25,7 +25,7 @@ class RepresentationCallback(BaseCallback):
     """Logs DRD, cosine, norms, effective rank and dormant units as ``representation/...``; weights stay bit for bit.
 
     every: environment steps between two diagnoses, counted over all environments; there is one at the end, too.
-        None is made before learning starts.
+        None is made before learning starts, or before a HerReplayBuffer's first episode has ended.
     batch_size: transitions of the replay buffer to look at, drawn with a random stream of the callback's own.
 
     For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written out at once, as EvalCallback writes its own. DRD
@@ -48,7 +48,7 @@ class RepresentationCallback(BaseCallback):
             last_layers(network)
 
     def _on_training_start(self) -> None:
-        self._due = self.num_timesteps + self.every
+        self._due, self._diagnosed_at = self.num_timesteps + self.every, self.num_timesteps
 
     def _on_step(self) -> bool:
         if self.num_timesteps >= self._due:
@@ -61,7 +61,7 @@ class RepresentationCallback(BaseCallback):
 
     def _diagnose(self) -> None:
         model: Any = self.model
-        if self.num_timesteps <= model.learning_starts or model.replay_buffer.size() == 0:
+        if self.num_timesteps <= model.learning_starts or not _can_sample(model.replay_buffer):
             return
         self._due = self.num_timesteps + self.every
         self._diagnosed_at = self.num_timesteps
@@ -84,8 +84,11 @@ def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0
     """
     critic, target = critic_and_target(model)
     agent: Any = model
-    if agent.replay_buffer is None or agent.replay_buffer.size() == 0:
-        raise RunError("the replay buffer is empty: collect transitions first, with learn or load_replay_buffer")
+    if not _can_sample(agent.replay_buffer):
+        raise RunError(
+            "the replay buffer is empty, or a HerReplayBuffer without a whole episode: collect transitions first, with "
+            "learn or load_replay_buffer"
+        )
     with _untouched(agent.policy, seed):
         batch = agent.replay_buffer.sample(batch_size, env=agent._vec_normalize_env)
         next_action = _next_action(agent, batch)
@@ -106,6 +109,12 @@ def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0
     discount = (1 - batch.dones) * (agent.gamma if steps is None else steps)
     features.head_weight, features.reward, features.discount = weight, batch.rewards[:, 0], discount[:, 0]
     return features
+
+
+def _can_sample(buffer: Any) -> bool:
+    """Whether there are transitions to draw; a HerReplayBuffer draws from episodes that have ended."""
+    lengths = getattr(buffer, "ep_length", None)
+    return buffer is not None and buffer.size() > 0 and (lengths is None or bool((lengths > 0).any()))
 
 
 def _next_action(agent: Any, batch: Any) -> Tensor | None:

@@ -60,10 +60,17 @@ def last_layers(critic: nn.Module) -> list[nn.Linear]:
 
 
 class CriticPasses:
-    """Adds a regularizer's gradient to the critics' updates that happen inside ``watch``."""
+    """Adds a regularizer's gradient to the critics' updates that happen inside ``watch``.
 
-    def __init__(self, regularizer: Regularizer) -> None:
-        self.regularizer = regularizer
+    The regularizer is called head by head. One that adapts is called once for all heads, stacked, because it adapts
+    once an update and goes by its latest call.
+    """
+
+    def __init__(self, regularizer: Regularizer, name: str) -> None:
+        self.regularizer, self.name = regularizer, name
+        self.adapted: dict[str, Tensor] = {}
+        self._adapts = type(regularizer).adapt is not Regularizer.adapt
+        self._pairs: list[tuple[Tensor, Tensor]] = []
         self._kept: dict[int, Tensor] = {}
         self._calls = 0
         self._sum: Tensor | float = 0.0
@@ -87,6 +94,7 @@ class CriticPasses:
                 )
         finally:
             self._kept.clear()
+            self._pairs.clear()
             for handle in handles:
                 handle.remove()
 
@@ -114,13 +122,32 @@ class CriticPasses:
                 f"no weight of the critic lies before its last layer, so {self.regularizer!r} has nothing to act on: "
                 "give net_arch a hidden layer"
             )
+        if self._adapts:
+            self._pairs.append((phi, phi_next))
+            if not self._kept:
+                self._add_to_all()
+            return
         value, direction, scale = self._differentiate(phi.detach(), phi_next)
-        self._calls += 1
-        self._sum = self._sum + value
+        self._count(value)
         if direction is not None:
             # A plain linear layer's backward has just made phi's gradient, and nobody else holds it: no copy is needed.
             add = Tensor.add_ if type(layer) is nn.Linear else Tensor.add
             phi.register_hook(lambda gradient: add(gradient, direction, alpha=scale))  # type: ignore[no-untyped-call]
+
+    def _add_to_all(self) -> None:
+        """One call for the heads of an update, the last of which has just met its phi; then the regularizer adapts."""
+        phi, phi_next = (torch.stack(tensors) for tensors in zip(*self._pairs, strict=True))
+        value, gradients, _ = self._differentiate(phi.detach(), phi_next)
+        self._count(value)
+        if gradients is not None:
+            for (head, _), gradient in zip(self._pairs, gradients, strict=True):
+                head.register_hook(gradient.add)  # type: ignore[no-untyped-call]
+        self._pairs.clear()
+        self.adapted = self.regularizer.adapt()
+
+    def _count(self, value: Tensor) -> None:
+        self._calls += 1
+        self._sum = self._sum + value
 
     def _differentiate(self, phi: Tensor, phi_next: Tensor) -> tuple[Tensor, Tensor | None, float]:
         """The regularizer's value, and its gradient at phi as a tensor (None for 0) and a factor."""

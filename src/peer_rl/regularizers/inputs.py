@@ -77,7 +77,10 @@ def check_beta(beta: float) -> float:
 
 
 def check_pair(phi: Tensor, phi_next: Tensor, next_name: str = "phi_next") -> None:
-    """Raise ValueError unless both are floating point, non-empty and of one (..., batch, dim) shape."""
+    """Raise ValueError unless both are floating-point tensors, non-empty and of one (..., batch, dim) shape."""
+    if not (isinstance(phi, Tensor) and isinstance(phi_next, Tensor)):
+        name, given = (next_name, phi_next) if isinstance(phi, Tensor) else ("phi", phi)
+        raise ValueError(f"{name} must be a tensor, not {type(given).__name__}")
     if phi.dim() < 2 or not phi.numel():
         raise ValueError(f"phi must have a non-empty shape (..., batch, dim), not {tuple(phi.shape)}")
     if not phi.is_floating_point():

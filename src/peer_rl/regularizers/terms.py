@@ -84,7 +84,7 @@ class Regularizer(ABC):
 
     def __call__(self, features: Features | Tensor, phi_next: Tensor | None = None) -> Tensor:
         """Check the input and compute the term; with beta 0 it is a plain 0 without a graph."""
-        if isinstance(features, Tensor):
+        if not isinstance(features, Features):
             if phi_next is None:
                 raise ValueError("phi_next must be given beside a phi tensor, not None")
             features = Features(features, phi_next)

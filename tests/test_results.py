@@ -118,6 +118,15 @@ def test_the_plug_in_page_shows_what_peer_costs(arm, shown_as):
     assert f"| {shown_as} | {' | '.join(cells)} |" in (ROOT / "docs" / "plug-in.md").read_text()
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/plug-in.md"])
+def test_the_pages_show_what_peer_costs_our_agents(page):
+    td3, sac = json.loads((ROOT / "benchmarks/results/peer_in_agents.json").read_text())["updates"]
+    assert [td3["agent"], sac["agent"]] == ["td3", "sac"]
+    for row in (td3["peer_adds"], sac["peer_adds"]):
+        low, high = (f"{100 * row[end]:.1f}" for end in ("low", "high"))
+        assert f"{100 * row['median']:.1f} % [{low}, {high}]" in (ROOT / page).read_text()
+
+
 def test_the_stable_baselines3_page_shows_what_peer_costs():
     page = (ROOT / "docs" / "stable-baselines3.md").read_text()
     for found in json.loads((ROOT / "benchmarks/results/sb3_overhead.json").read_text())["allocators"].values():

@@ -28,7 +28,7 @@ def test_it_measures_every_library_that_is_there(bench):
     found = json.loads((folder / "found.json").read_text())
     rows = {(row["library"], row["cores"]) for row in found["loops"]}
     assert {("peer-rl", 1), ("stable-baselines3", 1)} <= rows
-    assert all(row["steps_per_second"] > 1 for row in found["loops"])
+    assert all(row["steps_per_second"] > 0 for row in found["loops"])  # how many is the machine's affair
     assert all(row["ours_is_quicker_by"] == 1 for row in found["loops"] if row["library"] == "peer-rl")
     (update,) = found["updates"]
     assert 0.2 < update["products_share"] < 1

@@ -277,3 +277,19 @@ def test_the_page_says_how_the_swing_up_ends():
         peer, plain = ends(f"{agent}+{options}"), ends(f"{agent}+beta0+{options}")
         assert f"{statistics.mean(peer):.0f} with PEER and {statistics.mean(plain):.0f} without" in page
         assert (min(peer + plain) > 700) == (agent == "sac")
+
+
+def test_the_page_says_how_road_runner_ends():
+    """Nothing less than that would be "near" for a single run; and which side is ahead."""
+    folder = ROOT / "results" / "atari" / "paper" / "atari-road-runner"
+    peer, plain = (
+        read_json_lines(folder / side / "seed0" / "eval.jsonl")[-1] for side in ("curl-rainbow", "curl-rainbow+beta0")
+    )
+    assert peer["final"]
+    assert plain["final"]
+    assert len(peer["returns"]) >= 100
+    assert abs(plain["mean"] / 5661 - 1) < 0.1  # table 3
+    assert peer["mean"] < plain["mean"]
+    assert (
+        "ends near the paper's number for CURL. The run with PEER ends below" in (ROOT / "docs/results.md").read_text()
+    )

@@ -85,7 +85,7 @@ class FusedCritic(EnsembleCritic):
             phi = F.relu(layer(phi), inplace=True)
         if not torch.is_grad_enabled():
             FusedCritic.phi_next = phi
-            return CriticOutput(q=self.head(phi).squeeze(-1), phi=phi)
+            return CriticOutput(q=self.head(phi), phi=phi)
         q, FusedCritic.value = FusedHead.apply(phi, self.head.weight, self.head.bias, FusedCritic.phi_next)
         return CriticOutput(q=q.squeeze(-1), phi=phi)
 

@@ -38,7 +38,7 @@ def test_the_head_of_phi_is_q_and_both_critics_read_one_latent():
     output = critic(code, action)
     assert (output.q.shape, output.phi.shape) == ((2, 4), (2, 4, 6))
     assert (output.phi >= 0).all()
-    torch.testing.assert_close(critic.head(output.phi).squeeze(-1), output.q)
+    torch.testing.assert_close(critic.head(output.phi), output.q)
     for head in range(2):
         x = torch.cat([critic.latent(code), action], 1)
         for layer in critic.heads.layers:

@@ -112,6 +112,18 @@ class EnsembleLinear(nn.Module):
         return torch.baddbmm(pick(self.bias, heads), x, pick(self.weight, heads))
 
 
+class EnsembleHead(EnsembleLinear):
+    """The same with one output, as inner products: <phi_i, w_i> + b_i, (N, B, D) -> (N, B)."""
+
+    def __init__(self, heads: int, inputs: int, shape: CriticConfig, rng: torch.Generator) -> None:
+        super().__init__(heads, inputs, 1, shape, rng)
+
+    def forward(self, x: Tensor, heads: Heads = None) -> Tensor:
+        """The chosen heads' values; on a CPU a batched product with one column takes three to ten times as long."""
+        weight, bias = pick(self.weight, heads), pick(self.bias, heads)
+        return torch.linalg.vecdot(x, weight.mT) + bias.squeeze(-1)
+
+
 class EnsembleNorm(nn.Module):
     """A LayerNorm for each of N heads."""
 
@@ -135,7 +147,7 @@ class EnsembleCritic(nn.Module):
             EnsembleLinear(heads, before, after, shape, rng) for before, after in pairwise(sizes)
         )
         self.norms = nn.ModuleList(EnsembleNorm(heads, units) for units in shape.hidden) if shape.layer_norm else None
-        self.head = EnsembleLinear(heads, shape.hidden[-1], 1, shape, rng)
+        self.head = EnsembleHead(heads, shape.hidden[-1], shape, rng)
 
     def forward(self, obs: Tensor, action: Tensor, *, heads: Heads = None, mask: Tensor | None = None) -> CriticOutput:
         """Values of the chosen heads; ``mask`` (N, B, D) multiplies the last hidden layer before its ReLU."""
@@ -148,4 +160,4 @@ class EnsembleCritic(nn.Module):
             if mask is not None and index == len(self.layers) - 1:
                 phi = phi * mask
             phi = F.relu(phi, inplace=True)
-        return CriticOutput(q=self.head(phi, heads).squeeze(-1), phi=phi)  # (N, B)
+        return CriticOutput(q=self.head(phi, heads), phi=phi)

@@ -8,14 +8,15 @@ of the features, and whether phi_next carries a gradient, at calls 1, 2, 4, 8, .
 
 from __future__ import annotations
 
-import math
 import numbers
 import warnings
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 DEFAULT_BETA = 5e-4
 """The paper's beta, for every backbone."""
@@ -71,7 +72,7 @@ def check_beta(beta: float) -> float:
     """Return beta as a float; raise ValueError unless it is a finite number of at least 0."""
     if isinstance(beta, bool) or not isinstance(beta, numbers.Real):
         raise ValueError(f"beta must be a number, not {beta!r}")
-    if not (math.isfinite(beta) and beta >= 0):
+    if not (isfinite(beta) and beta >= 0):
         raise ValueError(f"beta must be finite and at least 0, not {beta!r}")
     return float(beta)
 
@@ -136,27 +137,29 @@ class Watch:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, features: Features, loss: Tensor, *, signed_is_safe: bool) -> Tensor:
+    def __call__(self, features: Features, loss: Tensor, signed_is_safe: bool) -> Tensor:
         """Return the loss, if there is nothing wrong with it."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return loss
-        self.calls += 1
-        due = self.calls & (self.calls - 1) == 0
-        if (due or loss.is_cpu) and not math.isfinite(loss.item()):
+        self.calls = calls = self.calls + 1
+        due = not calls & (calls - 1)
+        if (due or loss.is_cpu) and not isfinite(loss.item()):
             raise ValueError(_blame(features))
-        if not due:
-            return loss
+        if due:
+            self._look(features, signed_is_safe)
+        return loss
+
+    def _look(self, features: Features, signed_is_safe: bool) -> None:
         if features.phi_next.requires_grad:
             _warn_once(TargetGradientWarning, _TARGET)
         if not signed_is_safe and SignedFeaturesWarning not in self.warned and bool((features.phi < 0).any()):
             _warn_once(SignedFeaturesWarning, _SIGNED)
-        return loss
 
 
 def _warn_once(kind: type[UserWarning], words: str) -> None:
     if kind not in Watch.warned:
         Watch.warned.add(kind)
-        warnings.warn(words, kind, stacklevel=4)  # the caller of the regularizer
+        warnings.warn(words, kind, stacklevel=5)  # the caller of the regularizer
 
 
 def _blame(features: Features) -> str:

@@ -25,7 +25,6 @@ from peer_rl.regularizers.inputs import (
     squared_head_norm,
 )
 
-
 _HALF = frozenset({torch.float16, torch.bfloat16})
 
 

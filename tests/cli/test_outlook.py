@@ -38,7 +38,7 @@ def test_long_runs_name_the_small_profile(monkeypatch):
         return outlook._count(config, begin, update_seconds=update, step_seconds=step)
 
     monkeypatch.setattr(outlook, "measure", measure)
-    words = "about 5 days on this machine (7 s an update); --profile small takes about 16 minutes"
+    words = "about 5 days on this machine (7 s an update); --profile small takes about 29 minutes"
     assert foretell(config) == words
     assert foretell(config, begin=62_000) == "about 59 minutes on this machine (7 s an update)"
     assert foretell(config, begin=62_500) == ""

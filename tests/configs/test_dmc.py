@@ -76,7 +76,7 @@ def test_small_is_for_machines_without_a_gpu(agent):
     config, origins = defaults(agent, "gym/X-v0", profile="small")
     assert config.learning.batch_size == 64
     assert config.settings.critic.hidden == config.settings.actor.hidden == (256, 256)
-    assert config.settings.encoder.strides == (3, 2)
+    assert config.settings.encoder.strides == (2, 2)
     assert origins["settings.encoder.strides"].startswith("ours")
 
 
@@ -89,12 +89,12 @@ def test_budgets_count_environment_steps_whatever_the_action_repeat(task, repeat
             assert (config.steps * own, config.protocol.eval_every * own) == (budget, 10_000)
 
 
-def test_small_pixels_are_64_and_cropped_to_56_by_curl_and_56_for_the_decoder():
+def test_small_pixels_are_64_and_cropped_to_60_by_curl_and_56_for_the_decoder():
     for agent, size in (("curl-sac", 64), ("drq-sac", 64), ("sac-ae", 56), ("drq-v2", 64)):
         config = configure(agent, "dmc/cartpole-swingup", profile="small")
         assert (config.image_size, config.render_quality, config.learning.batch_size) == (size, "draft", 64)
         assert len(config.settings.encoder.channels) == 2
-        assert getattr(config.settings, "crop", 56) == 56
+        assert getattr(config.settings, "crop", 60) == 60
         assert configure(agent, "gym/X-v0", profile="small").image_size is None
 
 

@@ -169,6 +169,16 @@ def test_a_frame_is_what_the_suites_camera_0_sees():
 
 
 @draws
+def test_draft_is_drawn_twice_as_large_and_averaged():
+    env = make_env(DMC["dmc/cartpole-swingup"], picture=DRAFT)
+    seen, _ = env.reset(seed=0)
+    there = env.unwrapped.suite.physics.render(128, 128, camera_id=0).astype(float)
+    wanted = np.floor(there.reshape(64, 2, 64, 2, 3).mean((1, 3)) + 0.5)
+    np.testing.assert_array_equal(seen[6:].transpose(1, 2, 0), wanted)
+    env.close()
+
+
+@draws
 def test_draft_differs_a_little_and_only_to_look_at():
     env = {quality: make_env(DMC["dmc/cheetah-run"], picture=Picture(84, quality)) for quality in ("full", "draft")}
     seen = {quality: each.reset(seed=0)[0][6:].astype(float) for quality, each in env.items()}

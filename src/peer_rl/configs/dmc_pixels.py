@@ -156,19 +156,23 @@ ELSEWHERE: Layer = {
 """Any other environment with frames and continuous actions."""
 CURL_ELSEWHERE: Layer = ELSEWHERE | {"settings.crop": Value(76, _OURS + ": of the usual 84x84")}
 
+_VALUES_REACH = _OURS + ": values travel further in 12,500 steps"
 _SMALL: Layer = {
     "learning.batch_size": Value(64, _OURS),
     "learning.start_steps": Value(1_000, _OURS + ": as for CURL and DrQ"),
+    "learning.n_step": Value(3, _VALUES_REACH + "; DrQ-v2's"),
+    "learning.updates": Value(2, _VALUES_REACH),
     "settings.actor.hidden": Value((256, 256), _OURS),
     "settings.critic.hidden": Value((256, 256), _OURS),
-    "settings.encoder.channels": Value((32, 32), _OURS + ": two strided convolutions on frames of 64x64"),
-    "settings.encoder.kernels": Value((4, 3), _OURS),
-    "settings.encoder.strides": Value((3, 2), _OURS + ": a fifth quicker than (2, 2)"),
+    "settings.encoder.channels": Value((16, 16), _OURS + ": two strided convolutions on frames of 64x64"),
+    "settings.encoder.kernels": Value((3, 3), _OURS),
+    "settings.encoder.strides": Value((2, 2), _OURS + ": the poles are thin"),
     "protocol.eval_episodes": Value(5, _OURS),
 }
 _SMOKE: Layer = _SMALL | {
     "steps": Value(300, _OURS),
     "learning.start_steps": Value(200, _OURS),
+    "learning.updates": Value(1, _OURS),
     "learning.buffer_size": Value(1_000, _OURS),
     "learning.batch_size": Value(16, _OURS),
     "protocol.eval_every": Value(300, _OURS),
@@ -176,9 +180,18 @@ _SMOKE: Layer = _SMALL | {
     "protocol.diagnose_every": Value(100, _OURS),
     "protocol.log_every": Value(50, _OURS),
 }
+_QUICK_TARGETS: Layer = {"settings.target_every": Value(1, _VALUES_REACH)}
 _SMALL_OWN: dict[str, Layer] = {
-    "curl-sac": {"settings.crop": Value(56, _OURS + ": of frames of 64x64")},
-    "sac-ae": {"image_size": Value(56, _OURS + ": CURL's crop; with 64x64 an update may take more than 150 ms")},
+    "curl-sac": _QUICK_TARGETS
+    | {
+        "settings.crop": Value(60, _OURS + ": of frames of 64x64"),
+        "settings.encoder.weight_init": Value(
+            "orthogonal", _OURS + ": CURL's own would begin with one pixel of each sixteen"
+        ),
+        "settings.temperature_learning_rate": Value(1e-3, _OURS + ": DrQ's"),
+    },
+    "drq-sac": _QUICK_TARGETS,
+    "sac-ae": _QUICK_TARGETS | {"image_size": Value(56, _OURS + ": with 64x64 an update may take more than 150 ms")},
     "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the authors', as the budget is")},
 }
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {

@@ -37,9 +37,11 @@ class Control(gym.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": 1 / (self.suite.control_timestep() * self.repeat)}
         bounds = self.suite.action_spec()
         self.action_space = spaces.Box(bounds.minimum.astype(np.float32), bounds.maximum.astype(np.float32))
-        if (picture and picture.quality == "draft") or (render_mode and not picture):
+        draft = picture is not None and picture.quality == "draft"
+        if draft or (render_mode and not picture):
             draw_quickly(self.suite.physics.model)
-        self._eye = self._camera(picture.size) if picture else None
+        self._larger = 2 if draft else 1
+        self._eye = self._camera(picture.size * self._larger) if picture else None
         self._film = self._camera(FILM) if render_mode else None
         if picture:
             self.observation_space = spaces.Box(0, 255, (picture.size, picture.size, 3), np.uint8)
@@ -72,7 +74,7 @@ class Control(gym.Env[Any, Any]):
 
     def _observe(self, after: Any) -> Any:
         if self._eye:
-            return self._eye.render()
+            return self._eye.render() if self._larger == 1 else halve(self._eye.render())
         return np.concatenate([np.ravel(part) for part in after.observation.values()]).astype(np.float32)
 
     def render(self) -> Any:
@@ -82,3 +84,12 @@ class Control(gym.Env[Any, Any]):
     def close(self) -> None:
         """Free the simulator and its GL context."""
         self.suite.physics.free()
+
+
+def halve(picture: Any) -> Any:
+    """Half the size, each pixel the mean of four: without it a draft's thin poles jump from pixel to pixel, or vanish.
+
+    Quicker on a processor than multisampling. (2 H, 2 W, 3) -> (H, W, 3), uint8.
+    """
+    rows = picture[::2].astype(np.uint16) + picture[1::2]
+    return ((rows[:, ::2] + rows[:, 1::2] + 2) // 4).astype(np.uint8)

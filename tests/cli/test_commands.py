@@ -70,6 +70,8 @@ def test_load_acts_on_one_observation_and_on_a_batch(cartpole):
     assert batch.tolist() == [action, action]
     with pytest.raises(ValueError, match="obs must have shape"):
         policy.act(np.zeros(5))
+    with pytest.raises(ValueError, match="obs must be finite, but holds NaN"):
+        policy.act(np.full(4, np.nan))
 
 
 def test_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(tmp_path):

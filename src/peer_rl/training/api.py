@@ -139,6 +139,8 @@ class Policy:
         ``obs`` is what the task's environment returns; ``first`` tells agents with a memory that an episode begins.
         """
         encoded = self.spec.encode(obs)
+        if not np.isfinite(encoded).all():
+            raise ConfigError("obs must be finite, but holds NaN or infinity")
         single = encoded.ndim == len(self.spec.observation_shape)
         batch = encoded[None] if single else encoded
         actions = self.agent.act(batch, first=np.full(len(batch), first), explore=explore, rng=self._rng)

@@ -4,6 +4,7 @@ import json
 import re
 import statistics
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -307,3 +308,30 @@ def test_the_page_says_how_road_runner_ends():
     assert (
         "ends near the paper's number for CURL. The run with PEER ends below" in (ROOT / "docs/results.md").read_text()
     )
+
+
+def test_the_page_says_what_road_runners_logs_say():
+    folder, page = ROOT / "results" / "atari" / "paper" / "atari-road-runner", (ROOT / "docs/results.md").read_text()
+
+    def read(side, log):
+        return read_json_lines(folder / side / "seed0" / f"{log}.jsonl")
+
+    def late(side, name):
+        return statistics.mean(row[name] for row in read(side, "diagnostics") if row["step"] > 90_000)
+
+    def stretches(side):
+        games = [row for row in read(side, "metrics") if "return" in row]
+        found = [[game["return"] for game in games if (game["step"] - 1) // 10_000 == number] for number in (7, 8, 9)]
+        return "{:.0f}, {:.0f} and {:.0f}".format(*map(statistics.mean, found))
+
+    peer, plain = "curl-rainbow", "curl-rainbow+beta0"
+    assert f"cosine is {late(peer, 'cosine'):.2f} with it and {late(plain, 'cosine'):.2f} without" in page
+    assert f"norm of phi {late(peer, 'feature_norm'):.1f} and {late(plain, 'feature_norm'):.1f}." in page
+    assert f"pay {stretches(peer)} with PEER, and\n{stretches(plain)} without" in page
+    shares = {row["step"]: row["gradient_ratio"] for row in read(peer, "diagnostics")}
+    assert max(shares.values()) == shares[4_000] == pytest.approx(0.25, abs=0.005)
+    assert max(share for step, share in shares.items() if step >= 22_000) < 1 / 20
+    assert max(share for step, share in shares.items() if step >= 48_000) < 1 / 100
+    means = [[row["mean"] for row in read(side, "eval")] for side in (peer, plain)]
+    assert f"differ by up to {max(abs(b - a) for run in means for a, b in pairwise(run)):.0f}." in page
+    assert all(abs(mean - 1_000) < 200 for mean in means[0][:4])

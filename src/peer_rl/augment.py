@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 
 def draw_offsets(rows: int, highest: int, rng: torch.Generator) -> Tensor:
-    """One whole number for each row, from 0 to ``highest``, which is included (CURL's own code leaves it out)."""
+    """One whole number for each row, from 0 to ``highest``, which is included (CURL's for DMControl leaves it out)."""
     return torch.randint(highest + 1, (rows,), generator=rng, device=rng.device)  # (B,)
 
 

@@ -207,14 +207,16 @@ def test_it_explores_by_noise_and_evaluates_without():
     assert seen == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("features", ["penultimate", "conv"])
 @pytest.mark.parametrize("kind", ["rainbow", "curl-rainbow"])
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"none", "beer"}))
-def test_every_regularizer_goes_into_the_critics_loss(kind, name):
+def test_every_regularizer_goes_into_the_critics_loss(kind, name, features):
     def after(regularizer, beta):
-        agent, rng = agent_with(kind, regularizer, beta), stream()
+        agent, rng = agent_with(kind, regularizer, beta, features=features), stream()
         for index in range(3):
             agent.update(batch_of(), index=index, rng=rng)
-        return [parameter.detach().clone() for parameter in agent.critic.hidden.parameters()]
+        read = agent.critic.hidden if features == "penultimate" else agent.critic.encoder
+        return [parameter.detach().clone() for parameter in read.parameters()]
 
     assert not any(map(torch.equal, after("none", 0.0), after(name, 1.0)))
 

@@ -86,12 +86,19 @@ def test_every_value_that_shapes_a_run_from_state_has_its_origin(agent, task):
     assert bare - off <= {f"protocol.{name}" for name in ("log_every", "final_episodes", "final_steps")}
 
 
-def test_as_published_names_settings_that_differ_from_the_papers():
-    layer = tables.PRESETS["drq-dqn", "as-published"]
-    plain = as_dict(configure("drq-dqn", "gym/X-v0"))
-    published = as_dict(configure("drq-dqn", "gym/X-v0", preset="as-published"))
+@pytest.mark.parametrize("agent", ["drq-dqn", "curl-rainbow"])
+def test_as_published_names_settings_that_differ_from_the_papers(agent):
+    layer = tables.PRESETS[agent, "as-published"]
+    plain = as_dict(configure(agent, "atari/pong"))
+    published = as_dict(configure(agent, "atari/pong", preset="as-published"))
     assert all(plain[name] != published[name] == value.value for name, value in layer.items())
     assert all("the PEER authors' code" in value.origin for value in layer.values())
+
+
+def test_an_agent_that_a_suite_has_no_place_for_is_told_which_have_one():
+    words = "td3 has no settings for the suite 'atari'; agents that have: dqn, drq-dqn, rainbow, curl-rainbow$"
+    with pytest.raises(ConfigError, match=words):
+        defaults("td3", "atari/pong")
 
 
 def test_layers_come_in_order(monkeypatch):

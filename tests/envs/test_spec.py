@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.errors import ConfigError
 
 BOUNDS = st.floats(-(2.0**100), 2.0**100, width=32)
 
@@ -61,3 +62,14 @@ def test_random_actions_fill_the_range():
 def test_json_and_back():
     for one in (spec(-1.0, 2.0, (2, 3)), EnvSpec((4,), "float32", actions=3, action_start=5)):
         assert EnvSpec.from_json(one.as_json()) == one
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, bool])
+def test_frames_that_are_scaled_already_are_refused(kind):
+    """As bytes every number below 1 would be 0, and the policy would act on a black screen without a word."""
+    frames = EnvSpec((2, 3, 3), "uint8", actions=2)
+    with pytest.raises(ConfigError, match=f"whole numbers from 0 to 255, but is {np.dtype(kind)}"):
+        frames.encode(np.ones((2, 3, 3), kind))
+    numbers = np.arange(18).reshape(2, 3, 3)
+    assert frames.encode(numbers).dtype == np.uint8
+    np.testing.assert_array_equal(frames.encode(numbers.tolist()), numbers)

@@ -90,9 +90,17 @@ def vector_spec(size: int) -> EnvSpec:
     return EnvSpec((size,), "float32", actions=4)
 
 
-def replay_of(spec: EnvSpec, capacity: int, n_step: int = 1, batch_size: int = 4, **priorities: float) -> Replay:
+def replay_of(
+    spec: EnvSpec,
+    capacity: int,
+    n_step: int = 1,
+    batch_size: int = 4,
+    *,
+    flat_returns: bool = False,
+    **priorities: float,
+) -> Replay:
     """``priorities`` are PrioritisedConfig's own settings; without them the replay is uniform."""
     kind = PrioritisedConfig if priorities else LearningConfig
-    batch_size = min(batch_size, capacity)
-    learning = kind(gamma=GAMMA, n_step=n_step, batch_size=batch_size, buffer_size=capacity, **priorities)
+    sizes = {"batch_size": min(batch_size, capacity), "buffer_size": capacity}
+    learning = kind(gamma=GAMMA, n_step=n_step, flat_returns=flat_returns, **sizes, **priorities)
     return make_replay(learning, spec, CPU)

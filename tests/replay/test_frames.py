@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay.plain import ENDS, PlainReplay, frame_spec, replay_of
+from replay.plain import ENDS, GAMMA, PlainReplay, frame_spec, replay_of
 
 from peer_rl.errors import ConfigError
 from peer_rl.replay.replay import Replay
@@ -66,6 +66,23 @@ def test_a_window_ends_at_a_lost_life_and_the_stack_goes_on():
     assert batch.discount[0] == 0
     assert batch.next_obs[0].flatten().tolist() == [*frames[1:3], plain.steps[2].next_obs[-1].item()]
     assert batch.obs[1].flatten().tolist() == frames[1:4], "frames before the loss are in the stack after it"
+
+
+@pytest.mark.parametrize("n_step", [1, 4])
+def test_flat_returns_weigh_every_reward_alike(n_step):
+    """The bug behind published numbers: gamma^n for each reward of a window, also of one that ends early."""
+    stack, shape = 3, (1, 1, 1)
+    replay, plain = replay_of(frame_spec(stack, shape), 50, n_step, flat_returns=True), PlainReplay(stack, shape)
+    for end in ["goes on"] * 5 + ["life lost"] + ["goes on"] * 5 + ["terminated"] + ["goes on"] * 5 + ["truncated"]:
+        plain.play(replay, end)
+    numbers = plain.drawable(50)
+    batch = replay.gather(np.array(numbers))
+    for number, reward, discount in zip(numbers, batch.reward, batch.discount, strict=True):
+        window = plain.steps[number : number + n_step]
+        ends = [place for place, step in enumerate(window, 1) if step.last or step.discount == 0]
+        total = sum(step.reward for step in window[: min(ends, default=n_step)])
+        assert reward.item() == pytest.approx(GAMMA**n_step * total, rel=1e-5)
+        assert discount.item() == pytest.approx(plain.window(number, n_step)[1], rel=1e-5)
 
 
 def test_each_frame_is_stored_once():

@@ -15,7 +15,7 @@ ATARI: Layer = {
     "steps": Value(100_000, "PEER appendix, both Atari tables"),
     "learning.clip_rewards": Value(True, "PEER appendix, both Atari tables"),
     "learning.lost_life_ends": Value(True, "PEER appendix, Atari table with DrQ, and CURL's code"),
-    "learning.buffer_size": Value(100_000, "PEER appendix, both Atari tables: unbounded, which is all of the steps"),
+    "learning.buffer_size": Value(100_000, "PEER appendix, Atari tables: 100,000 with CURL, unbounded with DrQ"),
     "protocol.eval_every": Value(10_000, "CURL's code"),
     "protocol.eval_episodes": Value(10, "CURL's code"),
     "protocol.final_episodes": Value(100, "Dopamine's atari_100k lab and rliable"),

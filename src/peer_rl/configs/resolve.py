@@ -155,7 +155,8 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     config, row = _blank(agent, task), find_task(task)
     suite = row.suite
     if (agent, suite) not in SUITES:
-        raise ConfigError(f"{agent} has no settings for the suite {suite!r}; see: peer-rl list")
+        fitting = ", ".join(name for name, other in SUITES if other == suite)
+        raise ConfigError(f"{agent} has no settings for the suite {suite!r}; agents that have: {fitting}")
     origins: Origins = {"beta": "PEER appendix" if config.beta else "a baseline of the paper"}
     layers = [table_layer(agent, row), SUITES[agent, suite], TASKS.get((agent, task), {})]
     if preset:

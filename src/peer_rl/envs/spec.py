@@ -75,6 +75,8 @@ class EnvSpec:
         expected = self.observation_shape
         if array.shape[array.ndim - len(expected) :] != expected or array.ndim > len(expected) + 1:
             raise ConfigError(f"obs must have shape {expected}, or (batch, ...) of it, but has {array.shape}")
+        if self.is_image and array.dtype.kind not in "iu":  # floats in [0, 1] would all become 0
+            raise ConfigError(f"obs must be frames of whole numbers from 0 to 255, but is {array.dtype}")
         return np.array(array, dtype=self.observation_dtype)  # a copy: some environments write into one array for ever
 
     def decode(self, action: Any) -> Any:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from peer_rl.configs import configure
+from peer_rl.envs.tasks import TASKS
 from peer_rl.experiments.published import score_table
 from peer_rl.experiments.report import write_report
 from peer_rl.experiments.runs import find_runs
@@ -86,6 +88,17 @@ def test_the_table_of_the_on_policy_agents(agent):
     columns = [[steps[step] for steps in found] for step in sorted(found[0])]
     cells = [f"{statistics.mean(column):.0f} ± {statistics.stdev(column):.0f}" for column in columns]
     assert shown("docs/agents/ppo-trpo.md", (f"| {agent} |",)) == [f"| {agent} | {' | '.join(cells)} |"]
+
+
+def test_every_pixel_agent_was_updated_on_every_task_with_the_papers_settings():
+    cells = json.loads((ROOT / "benchmarks" / "results" / "dmc_paper_updates.json").read_text())["cells"]
+    tasks = [name for name, task in TASKS.items() if task.suite == "dmc"]
+    agents = ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
+    assert [(cell["agent"], cell["task"]) for cell in cells] == [(agent, task) for task in tasks for agent in agents]
+    for cell in cells:
+        config = configure(cell["agent"], cell["task"])
+        assert (cell["batch"], cell["action_repeat"]) == (config.learning.batch_size, config.action_repeat)
+        assert cell["observation"] == [9, config.image_size, config.image_size]
 
 
 def test_the_speed_page_shows_what_bench_found():

@@ -170,11 +170,25 @@ def chosen(**environment: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo knows by itself")
-def test_the_backend_is_chosen_only_where_nobody_did():
+def test_the_backend_is_chosen_only_where_nobody_did(monkeypatch):
     if HAS_GL:
         assert chosen().split() in (["osmesa", "osmesa"], ["egl", "egl"])
-    assert chosen(DISPLAY=":0") == " None\n"
-    assert chosen(MUJOCO_GL="glfw") == "glfw glfw\n"
+        assert chosen(DISPLAY=":97531") == chosen(), "nobody answers for this screen"
+    monkeypatch.setattr(headless, "_has_screen", lambda: True)
+    for given in ("", "glfw"):
+        monkeypatch.setenv("MUJOCO_GL", given)
+        assert (headless.choose_backend(), os.environ["MUJOCO_GL"]) == (given, given)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo knows by itself")
+@pytest.mark.parametrize("given", ["glfw", "disabled"])
+def test_a_backend_that_cannot_draw_here_is_refused_and_state_works(given, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MUJOCO_GL", given)
+    with pytest.raises(ConfigError, match=f"MUJOCO_GL is {given}, which draws nothing on a machine without a screen"):
+        make_env(find_task("mujoco/hopper"), render_mode="rgb_array")
+    make_env(find_task("mujoco/hopper")).close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo knows by itself")

@@ -1,5 +1,7 @@
 """The pixel agents' settings on DMControl against the paper's two tables."""
 
+from pathlib import Path
+
 import pytest
 
 from peer_rl.configs import as_dict, configure
@@ -77,6 +79,8 @@ def test_small_is_for_machines_without_a_gpu(agent):
     assert config.learning.batch_size == 64
     assert config.settings.critic.hidden == config.settings.actor.hidden == (256, 256)
     assert config.settings.encoder.strides == (2, 2)
+    assert (config.learning.updates, config.learning.n_step) == (2, 3)
+    assert getattr(config.settings, "target_every", 1) == 1
     assert origins["settings.encoder.strides"].startswith("ours")
 
 
@@ -96,6 +100,18 @@ def test_small_pixels_are_64_and_cropped_to_60_by_curl_and_56_for_the_decoder():
         assert len(config.settings.encoder.channels) == 2
         assert getattr(config.settings, "crop", 60) == 60
         assert configure(agent, "gym/X-v0", profile="small").image_size is None
+
+
+def test_the_page_tells_curls_profiles():
+    page = (Path(__file__).parents[2] / "docs" / "agents" / "curl-sac.md").read_text()
+    for profile in ("paper", "small"):
+        config = configure("curl-sac", "dmc/cartpole-swingup", profile=profile)
+        settings, size = config.settings, config.image_size
+        channels = settings.encoder.channels
+        frames = f"{size}x{size}{' in draft' * (config.render_quality == 'draft')}, cropped to {settings.crop}"
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{profile}` | {frames} |")]
+        for cell in (f"{len(channels)} of {channels[0]}", f"2x{settings.critic.hidden[0]}", config.learning.batch_size):
+            assert f"| {cell}" in row
 
 
 def test_every_setting_of_an_agents_profile_is_one_of_its_settings():

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from peer_rl.configs.networks import CriticConfig, EncoderConfig
 from peer_rl.networks.critics import ActionValues
-from peer_rl.networks.encoders import ConvEncoder
+from peer_rl.networks.encoders import ConvEncoder, as_floats
 
 ATARI = (4, 84, 84)
 
@@ -62,6 +62,12 @@ def test_same_is_a_sum_over_the_window_with_the_odd_pixel_behind(kernel, stride,
                 expected[:, i, j] += weight[:, :, k, m] @ picture[:, row, column]
     expected = np.maximum(expected + bias[:, None, None], 0)
     np.testing.assert_allclose(encoder(frames)[0].detach().numpy(), expected.ravel(), rtol=1e-4, atol=1e-5)
+
+
+def test_frames_and_weights_lie_channels_last():
+    encoder = ConvEncoder(ATARI, EncoderConfig(), generator())
+    for tensor in (as_floats(frames_of(3, *ATARI)), *(layer.weight for layer in encoder.layers)):
+        assert tensor.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_gradients_are_those_of_torchs_convolutions():

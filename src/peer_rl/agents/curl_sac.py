@@ -75,8 +75,9 @@ def build(
     check_pixels("curl-sac", settings.encoder, spec)
     channels, *sides = spec.observation_shape
     if settings.crop > min(sides) - settings.omit_last_offset:
+        omitted = ", and --omit-last-offset leaves out their last row and column" * settings.omit_last_offset
         raise ConfigError(
-            f"curl-sac crops frames to {settings.crop}x{settings.crop}, but they are {sides[0]}x{sides[1]}; "
+            f"curl-sac crops frames to {settings.crop}x{settings.crop}, but they are {sides[0]}x{sides[1]}{omitted}; "
             "make --crop smaller"
         )
     cropped = (channels, settings.crop, settings.crop)

@@ -34,16 +34,15 @@ def cartpole(size: int) -> EnvSpec:
 
 
 def random_frames(spec: EnvSpec, rows: int) -> Batch:
-    """Transitions of noise; s and s' lie as the replay gives them, all frames but one shared."""
+    """Transitions of noise; s and s' lie as the replay gives them with returns of several steps: no frame is shared."""
     rng = torch.Generator().manual_seed(0)
-    channels, *sides = spec.observation_shape
-    frames = torch.randint(256, (rows, channels + 3, *sides), dtype=torch.uint8, generator=rng)
+    obs, next_obs = torch.randint(256, (2, rows, *spec.observation_shape), dtype=torch.uint8, generator=rng)
     return Batch(
-        obs=frames[:, :-3],
+        obs=obs,
         action=torch.rand(rows, spec.action_size, generator=rng) * 2 - 1,
         reward=torch.rand(rows, generator=rng),
         discount=torch.full((rows,), 0.99),
-        next_obs=frames[:, 3:],
+        next_obs=next_obs,
     )
 
 

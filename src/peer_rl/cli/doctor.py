@@ -95,7 +95,8 @@ def _tools() -> Iterator[Finding]:
 
     reason = try_drawing()
     if reason:
-        yield Finding("optional", f"MuJoCo cannot draw, which peer-rl watch needs ({reason})", MENDS["osmesa"])
+        needed = "which peer-rl watch and training from DMControl's pixels need"
+        yield Finding("optional", f"MuJoCo cannot draw, {needed} ({reason})", MENDS["osmesa"])
     else:
         yield Finding("ok", "MuJoCo can draw")
 

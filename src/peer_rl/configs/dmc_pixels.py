@@ -156,7 +156,7 @@ ELSEWHERE: Layer = {
 """Any other environment with frames and continuous actions."""
 CURL_ELSEWHERE: Layer = ELSEWHERE | {"settings.crop": Value(76, _OURS + ": of the usual 84x84")}
 
-_VALUES_REACH = _OURS + ": values travel further in 12,500 steps"
+_VALUES_REACH = _OURS + ": values travel further in a short run"
 _SMALL: Layer = {
     "learning.batch_size": Value(64, _OURS),
     "learning.start_steps": Value(1_000, _OURS + ": as for CURL and DrQ"),
@@ -191,7 +191,7 @@ _SMALL_OWN: dict[str, Layer] = {
         "settings.temperature_learning_rate": Value(1e-3, _OURS + ": DrQ's"),
     },
     "drq-sac": _QUICK_TARGETS,
-    "sac-ae": _QUICK_TARGETS | {"image_size": Value(56, _OURS + ": with 64x64 an update may take more than 150 ms")},
+    "sac-ae": _QUICK_TARGETS | {"image_size": Value(56, _OURS + ": the decoder makes an update of 64x64 much slower")},
     "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the authors', as the budget is")},
 }
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {

@@ -127,7 +127,8 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     frame_stack: int | None = None
     """Frames in one observation, where the task shows pictures."""
     render_quality: Literal["full", "draft"] | None = None
-    """draft draws such frames without shadows, mirrors and multisampling: several times as quick without a GPU."""
+    """draft draws such frames without shadows and mirrors, at twice the size, and averages: several times as quick
+    without a GPU."""
     profile: Profile = "paper"
     """paper: the full settings; small: hours on a CPU; smoke: a minute."""
     preset: str = ""

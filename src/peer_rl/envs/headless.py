@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from ctypes.util import find_library
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,10 @@ def choose_backend() -> str:
     MuJoCo reads the variable when it is imported, so this comes first.
     """
     given = check_backend()
-    if given or sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+    if given in _LIBRARIES or sys.platform != "linux" or _has_screen():
         return given
+    if given:
+        raise ConfigError(f"MUJOCO_GL is {given}, which draws nothing on a machine without a screen; unset it")
     for backend in ("egl", "osmesa") if _has_graphics_card() else ("osmesa", "egl"):
         if _found(backend):
             os.environ["MUJOCO_GL"] = backend
@@ -66,12 +70,25 @@ def _found(backend: str) -> bool:
     return all(find_library(library) for library in _LIBRARIES[backend])
 
 
+def _has_screen() -> bool:
+    """Whether a window could be opened: a DISPLAY that nobody answers for, as in many a terminal, is no screen."""
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    if find_spec("glfw") is None:  # MuJoCo brings it
+        return True
+    import glfw
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bool(glfw.init())
+
+
 def _has_graphics_card() -> bool:
     return bool([*Path("/dev").glob("dri/renderD*"), *Path("/dev").glob("nvidia[0-9]*")])
 
 
 def draw_quickly(model: Any) -> None:
-    """No shadows, mirrors or multisampling: many times the pictures a second on a processor.
+    """No shadows, mirrors or multisampling: several times the pictures a second on a processor.
 
     ``model`` is MuJoCo's. Comes before the first picture; the physics does not know.
     """

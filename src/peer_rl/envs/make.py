@@ -105,7 +105,8 @@ def _control(task: Task, picture: Picture | None, render_mode: str | None, *, en
 
             return Control(task, picture=picture, endless=endless, render_mode=render_mode)
     except Exception as error:
-        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
+        mend = " (if it cannot draw, peer-rl doctor tells what to install)" if picture or render_mode else ""
+        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}{mend}") from error
 
 
 def _atari(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:

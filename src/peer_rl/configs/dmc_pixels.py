@@ -189,9 +189,7 @@ _SMALL_OWN: dict[str, Layer] = {
             "orthogonal", _OURS + ": CURL's own would begin with one pixel of each sixteen"
         ),
         "settings.temperature_learning_rate": Value(1e-3, _OURS + ": DrQ's"),
-        "settings.contrastive_learning_rate": Value(
-            1e-4, _OURS + ": with 64 rows the noise of CURL's own steps keeps the critics from learning"
-        ),
+        "settings.contrastive_learning_rate": Value(1e-4, _OURS + ": small steps for small batches"),
     },
     "drq-sac": _QUICK_TARGETS,
     "sac-ae": _QUICK_TARGETS | {"image_size": Value(56, _OURS + ": the decoder makes an update of 64x64 much slower")},

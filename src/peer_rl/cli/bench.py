@@ -87,7 +87,8 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
                     loops += race(agent, cores[:count], tell=status.update, **turns)
             if len(cores) >= 2:
                 pairs.append(side_by_side(agent, cores, tell=status.update, **turns))
-        rendering = measure_renderers(options.turn_steps, tell=status.update)
+        frames = any(agent in PASSES for agent in options.agents)
+        rendering = measure_renderers(options.turn_steps, tell=status.update) if frames else []
     return {
         "machine": _machine(len(cores)),
         "options": {**turns, "update_rounds": options.update_rounds},

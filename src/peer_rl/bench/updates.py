@@ -44,15 +44,16 @@ def random_batch() -> Batch:
 
 
 def td3_products() -> Callable[[], None]:
-    """The matrix products of two TD3 updates, one of which has the actor's, and nothing else.
+    """The products of two TD3 updates, one of which has the actor's, and nothing else.
 
-    The critics' last layer, with its one output, is no matrix product (networks/critics.py).
+    The critics' last layer has one output: its products are inner and outer ones of vectors (networks/critics.py).
     """
     obs, hidden, action = torch.randn(BATCH, OBS), torch.randn(BATCH, WIDTH), torch.randn(BATCH, ACTIONS)
     both = torch.randn(BATCH, OBS + ACTIONS).expand(2, -1, -1)  # both heads read one input
     pair = both, torch.randn(2, BATCH, WIDTH)
     actor = torch.randn(WIDTH, OBS), torch.randn(WIDTH, WIDTH), torch.randn(ACTIONS, WIDTH)
     critic = torch.randn(2, OBS + ACTIONS, WIDTH), torch.randn(2, WIDTH, WIDTH)
+    head, value = torch.randn(2, 1, WIDTH), torch.randn(2, BATCH, 1)
 
     def actor_forward() -> None:
         torch.mm(obs, actor[0].T), torch.mm(hidden, actor[1].T), torch.mm(hidden, actor[2].T)
@@ -65,12 +66,15 @@ def td3_products() -> Callable[[], None]:
     def critic_forward(heads: int) -> None:
         for x, weight in zip(pair, critic, strict=True):
             torch.bmm(x[:heads], weight[:heads])
+        torch.linalg.vecdot(pair[1][:heads], head[:heads])
 
     def critic_backward_to_weights() -> None:
+        torch.linalg.vecdot(pair[1], value, dim=1), value * head
         torch.bmm(pair[1].mT, pair[1]), torch.bmm(pair[1], critic[1].mT)
         torch.bmm(pair[0].mT, pair[1])
 
     def critic_backward_to_action() -> None:
+        value[:1] * head[:1]
         torch.bmm(pair[1][:1], critic[1][:1].mT), torch.bmm(pair[1][:1], critic[0][:1].mT)
 
     @torch.no_grad()

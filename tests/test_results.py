@@ -307,6 +307,48 @@ def test_the_mean_of_td3s_seeds_swings_up_within_50000_steps(side, said):
     assert said in (ROOT / "docs" / "results.md").read_text()
 
 
+DMC = ROOT / "results" / "dmc" / "small" / "dmc-cartpole-swingup"
+
+
+def dmc_pairs():
+    """Runs with and without PEER, by agent."""
+    for agent, seeds in (("curl-sac", (0, 1)), ("drq-sac", (0,))):
+        yield agent, *([DMC / side / f"seed{seed}" for seed in seeds] for side in (agent, f"{agent}+beta0"))
+
+
+def test_every_run_from_dmcontrols_frames_ends_well_above_random_play():
+    """By half at least, at the end and over the last three evaluations; the page tells the ends."""
+    page = (ROOT / "docs" / "results.md").read_text()
+    for _, *sides in dmc_pairs():
+        ends = []
+        for runs in sides:
+            for run in runs:
+                assert read_json(run / "status.json")["frame"] == 100_000
+                played = [row["return"] for row in read_json_lines(run / "metrics.jsonl") if "return" in row]
+                random = statistics.mean(played[:8])  # the first 1,000 agent steps
+                means = [row["mean"] for row in read_json_lines(run / "eval.jsonl")]
+                assert min(means[-1], statistics.mean(means[-3:])) > 1.5 * random, run
+            ends.append(" / ".join(f"{read_json_lines(run / 'eval.jsonl')[-1]['mean']:.0f}" for run in runs))
+        assert f"({ends[0]} against {ends[1]})" in page
+
+
+def test_peer_lowers_cosine_norm_and_drd_from_dmcontrols_frames():
+    """Over the last fifth of training, in each pair; the page tells DRD, which stays above zero."""
+    page = (ROOT / "docs" / "results.md").read_text()
+
+    def late(run, name):
+        rows = read_json_lines(run / "diagnostics.jsonl")
+        return statistics.mean(row[name] for row in rows[-(len(rows) // 5) :])
+
+    said = {"curl-sac": "{} with PEER and {} without for CURL", "drq-sac": "{} and {} for DrQ"}
+    for agent, peer, plain in dmc_pairs():
+        for name in ("cosine", "feature_norm", "drd_head0"):
+            assert all(late(a, name) < late(b, name) for a, b in zip(peer, plain, strict=True))
+        cells = [" / ".join(f"{late(run, 'drd_head0'):.1f}" for run in runs) for runs in (peer, plain)]
+        assert said[agent].format(*cells) in page
+        assert all(late(run, "drd_head0") > 0 for run in peer)
+
+
 def test_the_page_says_how_road_runner_ends():
     """ "Near" is within a tenth of the paper's number."""
     folder = ROOT / "results" / "atari" / "paper" / "atari-road-runner"

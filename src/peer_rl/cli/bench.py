@@ -117,27 +117,26 @@ def show(found: dict[str, Any]) -> None:
 
     console = Console()
     title = "whole loop: half-cheetah, or Road Runner from pixels"
-    table = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title=title)
+    loops = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title=title)
     for row in found["loops"]:
         times = "" if row["library"] == "peer-rl" else f"{row['ours_is_quicker_by']:.2f} x"
-        table.add_row(row["agent"], str(row["cores"]), row["library"], f"{row['steps_per_second']:.0f}", times)
-    console.print(table)
-    table = Table("agent", "update", "PEER adds", "noise", "of what it cannot avoid", title="one update, one thread")
+        loops.add_row(row["agent"], str(row["cores"]), row["library"], f"{row['steps_per_second']:.0f}", times)
+    updates = Table("agent", "update", "PEER adds", "noise", "of what it cannot avoid", title="one update, one thread")
     for row in found["updates"]:
         cells = (row["agent"], f"{row['update_ms']:.2f} ms", _percent(row["peer_adds"]), _percent(row["noise"]))
-        table.add_row(*cells, _unavoidable(row))
-    console.print(table)
-    table = Table("agent", "replay", "memory, measured", "formula", "a draw", title="replay, full, one thread")
+        updates.add_row(*cells, _unavoidable(row))
+    replays = Table("agent", "replay", "memory, measured", "formula", "a draw", title="replay, full, one thread")
     for row in found["replays"]:
         memory = (f"{row[f'gigabytes_{name}']:.3f} GB" for name in ("measured", "formula"))
-        table.add_row(row["agent"], row["what"], *memory, f"{row['ms_median']:.2f} ms")
-    console.print(table)
+        replays.add_row(row["agent"], row["what"], *memory, f"{row['ms_median']:.2f} ms")
     title = "DMControl from pixels, one core, nothing learned"
-    table = Table("task", "renderer", "size", "quality", "agent steps/s", title=title)
+    rendering = Table("task", "renderer", "size", "quality", "agent steps/s", title=title)
     for row in found["rendering"]:
         cells = (row["task"], row["renderer"], str(row["size"]), row["quality"])
-        table.add_row(*cells, f"{row['pictures_per_second']:.0f}")
-    console.print(table)
+        rendering.add_row(*cells, f"{row['pictures_per_second']:.0f}")
+    for table in (loops, updates, replays, rendering):
+        if table.row_count:
+            console.print(table)
     for row in found["side_by_side"]:
         one, two = row["one_run_steps_per_second"], row["two_runs_steps_per_second"]
         console.print(f"{row['agent']}: two runs side by side {two:.0f} steps/s, one {one:.0f}: {row['gain']:.2f} x")

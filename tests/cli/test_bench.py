@@ -7,7 +7,7 @@ import torch
 from running import peer_rl
 
 from peer_rl.bench.passes import AGENTS as PASSES
-from peer_rl.bench.passes import TASK, cartpole, measure_passes, random_frames, two_updates, unavoidable
+from peer_rl.bench.passes import TASK, cartpole, measure_passes, two_updates, unavoidable
 from peer_rl.bench.pixels import ATARI, NETWORKS, measure_pixels
 from peer_rl.bench.renderers import measure_renderers
 from peer_rl.bench.replays import CASES, measure_replay
@@ -15,6 +15,7 @@ from peer_rl.bench.updates import td3_products
 from peer_rl.configs import configure
 from peer_rl.envs.headless import found_backends
 from peer_rl.training.loop import build_agent
+from peer_rl.training.outlook import random_frames
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_the_passes_are_those_of_two_updates(agent):
 
     config = configure(agent, TASK, profile="small")
     spec = cartpole(config.image_size)
-    batch, rng = random_frames(spec, 8), Stream(0, "x", device=torch.device("cpu"))
+    batch, rng = random_frames(spec, 8, torch.device("cpu")), Stream(0, "x", device=torch.device("cpu"))
     update, all_passes = two_updates(agent, 0.0, spec, batch, rng), unavoidable(config, batch)
     with FlopCounterMode(display=False) as updates:
         update()

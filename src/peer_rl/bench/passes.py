@@ -20,6 +20,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.batch import Batch
 from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.outlook import random_frames
 from peer_rl.training.seeding import Stream
 
 AGENTS = ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
@@ -31,19 +32,6 @@ def cartpole(size: int) -> EnvSpec:
     """Its frames and its one action."""
     limits: dict[str, Any] = {"action_shape": (1,), "action_low": (-1.0,), "action_high": (1.0,)}
     return EnvSpec((9, size, size), "uint8", stack=3, **limits)
-
-
-def random_frames(spec: EnvSpec, rows: int) -> Batch:
-    """Transitions of noise; s and s' lie as the replay gives them with returns of several steps: no frame is shared."""
-    rng = torch.Generator().manual_seed(0)
-    obs, next_obs = torch.randint(256, (2, rows, *spec.observation_shape), dtype=torch.uint8, generator=rng)
-    return Batch(
-        obs=obs,
-        action=torch.rand(rows, spec.action_size, generator=rng) * 2 - 1,
-        reward=torch.rand(rows, generator=rng),
-        discount=torch.full((rows,), 0.99),
-        next_obs=next_obs,
-    )
 
 
 class BareNetworks:
@@ -152,7 +140,7 @@ def measure_passes(name: str, *, rounds: int) -> dict[str, Any]:
     keep_freed_memory()
     config = configure(name, TASK, profile="small", device="cpu")
     spec = cartpole(config.image_size or 64)
-    batch, rng = random_frames(spec, config.learning.batch_size), Stream(0, "bench", device=_CPU)
+    batch, rng = random_frames(spec, config.learning.batch_size, _CPU), Stream(0, "bench", device=_CPU)
     arms: dict[str, Callable[[], None]] = {"passes": unavoidable(config, batch)}
     for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
         arms[arm] = two_updates(name, beta, spec, batch, rng)

@@ -196,8 +196,8 @@ _SMALL_OWN: dict[str, Layer] = {
     "drq-v2": {"settings.noise_steps": Value(10_000, _OURS + ": a fifth of the authors', as the budget is")},
 }
 AGENT_PROFILES: dict[tuple[str, str], Layer] = {
-    (agent, name): layer | _SMALL_OWN.get(agent, {})
-    for agent in ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
+    (agent, name): layer | own
+    for agent, own in _SMALL_OWN.items()
     for name, layer in (("small", _SMALL), ("smoke", _SMOKE))
 }
 """For machines without a GPU. The budget is the suite's: 100k environment steps, the paper's smaller one."""

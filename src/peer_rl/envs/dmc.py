@@ -37,11 +37,10 @@ class Control(gym.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": 1 / (self.suite.control_timestep() * self.repeat)}
         bounds = self.suite.action_spec()
         self.action_space = spaces.Box(bounds.minimum.astype(np.float32), bounds.maximum.astype(np.float32))
-        draft = picture is not None and picture.quality == "draft"
-        if draft or (render_mode and not picture):
+        self._draft = picture is not None and picture.quality == "draft"
+        if self._draft or (render_mode and not picture):
             draw_quickly(self.suite.physics.model)
-        self._larger = 2 if draft else 1
-        self._eye = self._camera(picture.size * self._larger) if picture else None
+        self._eye = self._camera(picture.size * (2 if self._draft else 1)) if picture else None
         self._film = self._camera(FILM) if render_mode else None
         if picture:
             self.observation_space = spaces.Box(0, 255, (picture.size, picture.size, 3), np.uint8)
@@ -74,7 +73,7 @@ class Control(gym.Env[Any, Any]):
 
     def _observe(self, after: Any) -> Any:
         if self._eye:
-            return self._eye.render() if self._larger == 1 else halve(self._eye.render())
+            return halve(self._eye.render()) if self._draft else self._eye.render()
         return np.concatenate([np.ravel(part) for part in after.observation.values()]).astype(np.float32)
 
     def render(self) -> Any:

@@ -137,7 +137,7 @@ class Watch:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, features: Features, loss: Tensor, signed_is_safe: bool) -> Tensor:
+    def __call__(self, features: Features, loss: Tensor, *, signed_is_safe: bool) -> Tensor:
         """Return the loss, if there is nothing wrong with it."""
         if is_compiling():
             return loss

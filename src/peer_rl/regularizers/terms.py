@@ -25,12 +25,10 @@ from peer_rl.regularizers.inputs import (
     squared_head_norm,
 )
 
-_HALF = frozenset({torch.float16, torch.bfloat16})
-
 
 def mean_inner(x: Tensor, y: Tensor, scale: float | Tensor) -> Tensor:
     """Compute scale times the batch mean of <x, y>, summed over leading axes."""
-    if x.dtype in _HALF:
+    if x.dtype in (torch.float16, torch.bfloat16):
         # The sum over the batch, before it is divided, would leave the range of half precision.
         x, y = x.float(), y.float()
     # torch.dot is quicker forwards, but its flattened gradient cannot be added to phi's in place.
@@ -95,7 +93,7 @@ class Regularizer(ABC):
             features.require(name)
         if self.is_off:
             return features.phi.new_zeros(())
-        return self._watch(features, self.loss(features), self.signed_is_safe)
+        return self._watch(features, self.loss(features), signed_is_safe=self.signed_is_safe)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(beta={self.beta:g})"
@@ -226,4 +224,4 @@ def peer_loss(phi: Tensor, phi_next: Tensor, beta: float = DEFAULT_BETA) -> Tens
     if beta == 0:
         return phi.new_zeros(())
     loss = mean_inner(phi, phi_next.detach(), beta)
-    return _peer_watch(Features(phi, phi_next), loss, False)
+    return _peer_watch(Features(phi, phi_next), loss, signed_is_safe=False)

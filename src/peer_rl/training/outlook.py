@@ -71,7 +71,7 @@ def measure(config: AnyRunConfig, *, begin: int = 0) -> Outlook:
         with _threads(config.threads):
             spec, device = spec_of(env), torch.device(config.device)
             agent, rng = build_agent(config, spec, device), Stream(0, "outlook", device=device)
-            batch = _random_batch(config, spec, device)
+            batch = random_frames(spec, config.learning.batch_size, device)
             obs, first = spec.encode(env.reset(seed=0)[0]), np.array([True])
 
             def play() -> None:
@@ -97,13 +97,14 @@ def _count(config: AnyRunConfig, begin: int, **seconds: float) -> Outlook:
     return Outlook(updates=updates, played_steps=steps - begin + evaluated, **seconds)
 
 
-def _random_batch(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Batch:
-    rows, rng = config.learning.batch_size, np.random.default_rng(0)
+def random_frames(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
+    """Transitions of noise; s and s' lie as the replay gives them with returns of several steps: no frame is shared."""
+    rng = np.random.default_rng(0)
     obs, next_obs = rng.integers(256, size=(2, rows, *spec.observation_shape), dtype=np.uint8)
     columns: dict[str, Any] = {
         "action": rng.uniform(-1, 1, (rows, spec.action_size)).astype(np.float32),
         "reward": rng.uniform(0, 1, rows).astype(np.float32),
-        "discount": np.full(rows, config.learning.gamma, np.float32),
+        "discount": np.full(rows, 0.99, np.float32),
     }
     return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
 

@@ -1,4 +1,4 @@
-"""Taps on critics written as others write them, and what check_critic says about them."""
+"""Taps on critics written as others write them."""
 
 import copy
 import gc
@@ -7,76 +7,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from foreign_critics import ACTION, DIM, OBS, ROWS, CleanRLStyle, Joined, SB3Style, TianshouStyle, TorchRLStyle, mlp
 from torch import Tensor, nn
 
 from peer_rl import RepresentationTap, check_critic, diagnose, peer_loss
 from peer_rl.tap import UncertainHeadWarning
-
-OBS, ACTION, DIM, ROWS = 3, 2, 8, 6
-
-
-def mlp(outputs: int = 1, last: Callable[[], nn.Module] = nn.ReLU, inputs: int = OBS + ACTION) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, DIM), nn.ReLU(), nn.Linear(DIM, DIM), last(), nn.Linear(DIM, outputs))
-
-
-class CleanRLStyle(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc1, self.fc2, self.fc3 = nn.Linear(OBS + ACTION, DIM), nn.Linear(DIM, DIM), nn.Linear(DIM, 1)
-
-    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
-        hidden = torch.relu(self.fc1(torch.cat([obs, action], 1)))
-        return self.fc3(torch.relu(self.fc2(hidden)))
-
-
-class SB3Style(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.q_networks = []
-        for i in range(2):
-            net = mlp()
-            self.add_module(f"qf{i}", net)
-            self.q_networks.append(net)
-
-    def forward(self, obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
-        joined = torch.cat([obs, action], dim=1)
-        return tuple(net(joined) for net in self.q_networks)
-
-
-class TianshouStyle(nn.Module):
-    """A preprocessing net that returns a tuple, then a small MLP, flattened at the end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = nn.Sequential(nn.Linear(DIM, 1))
-        self.preprocess = nn.Sequential(nn.Linear(OBS + ACTION, DIM), nn.ReLU())
-
-    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
-        return self.last(self.preprocess(torch.cat([obs, action], 1))).flatten()
-
-
-class TorchRLStyle(nn.Module):
-    """Takes and returns a dictionary."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.module = mlp()
-
-    def forward(self, td: dict[str, Tensor]) -> dict[str, Tensor]:
-        value = self.module(torch.cat([td["observation"], td["action"]], -1))
-        return {**td, "state_action_value": value}
-
-
-class Joined(nn.Module):
-    """Twin heads whose values leave concatenated, stacked or as their minimum."""
-
-    def __init__(self, join: Callable[[list[Tensor]], Tensor]) -> None:
-        super().__init__()
-        self.a, self.b, self.join = mlp(), mlp(), join
-
-    def forward(self, obs: Tensor, action: Tensor) -> Tensor:
-        joined = torch.cat([obs, action], 1)
-        return self.join([self.a(joined), self.b(joined)])
 
 
 @pytest.fixture
@@ -303,100 +238,3 @@ def test_a_traced_critic_is_refused() -> None:
         traced = torch.jit.trace(mlp(), torch.ones(1, OBS + ACTION))
     with pytest.raises(TypeError, match="must not be scripted or traced"):
         RepresentationTap(traced)
-
-
-def test_check_critic_says_what_it_found(inputs: tuple[Tensor, Tensor]) -> None:
-    torch.manual_seed(1)
-    twin = check_critic(SB3Style(), *inputs)
-    assert twin.heads == ("qf0.4", "qf1.4")
-    assert (twin.feature_dim, twin.outputs, twin.rows, twin.before) == (DIM, 1, ROWS, "ReLU")
-    assert twin.safe
-    assert twin.recommended == "PEER"
-    for phrase in ("qf0.4, qf1.4", "2 heads", "ReLU", "non-negative", "safe to use", "peer_loss("):
-        assert phrase in str(twin)
-
-    signed = check_critic(mlp(last=nn.Tanh), torch.cat(inputs, 1))
-    assert not signed.safe
-    assert signed.recommended == "CosinePEER"
-    for phrase in ("Tanh", "negative", "not safe", "CosinePEER()("):
-        assert phrase in str(signed)
-
-    assert "not a module" in str(check_critic(CleanRLStyle(), *inputs))
-    assert "4 outputs" in str(check_critic(mlp(4), torch.cat(inputs, 1)))
-
-    zero = mlp()
-    nn.init.zeros_(zero[-1].weight)
-    nn.init.zeros_(zero[-1].bias)
-    report = check_critic(zero, torch.cat(inputs, 1))
-    assert report.zero_heads == ("4",)
-    assert "DRD is undefined" in str(report)
-
-    dead = mlp()
-    nn.init.constant_(dead[2].bias, -100.0)
-    assert "phi is 0 throughout" in str(check_critic(dead, torch.cat(inputs, 1)))
-
-
-@pytest.mark.parametrize("normalise", [nn.utils.parametrizations.spectral_norm, nn.utils.parametrizations.weight_norm])
-def test_a_normalised_last_layer_is_linear(normalise: Callable[..., nn.Module], inputs: tuple[Tensor, Tensor]) -> None:
-    critic = mlp()
-    critic[-1] = normalise(critic[-1])
-    rows = torch.cat(inputs, 1)
-    found = check_critic(critic, rows)
-    assert (found.heads, found.is_linear, found.safe) == (("4",), True, True)
-    with RepresentationTap(critic) as tap:
-        q = critic.eval()(rows)
-        assert tap.head_names == found.heads
-        torch.testing.assert_close(tap.phi @ tap.head_weight + critic[-1].bias, q[:, 0])
-
-
-def test_check_critic_is_inert(inputs: tuple[Tensor, Tensor]) -> None:
-    critic = nn.Sequential(
-        nn.Linear(OBS + ACTION, DIM), nn.BatchNorm1d(DIM), nn.Dropout(0.5), nn.ReLU(), nn.Linear(DIM, 1)
-    )
-    critic(torch.cat(inputs, 1)).mean().backward()
-    critic[2].eval()
-    modes = [module.training for module in critic.modules()]
-    state = {name: value.clone() for name, value in critic.state_dict().items()}
-    gradients = [parameter.grad.clone() for parameter in critic.parameters()]
-    random = torch.get_rng_state()
-    check_critic(critic, torch.cat(inputs, 1)[:1])  # in training mode, batch norm refuses a single row
-    assert modes == [module.training for module in critic.modules()]
-    assert all(torch.equal(value, state[name]) for name, value in critic.state_dict().items())
-    assert all(torch.equal(p.grad, g) for p, g in zip(critic.parameters(), gradients, strict=True))
-    assert torch.equal(torch.get_rng_state(), random)
-    assert not any(module._forward_hooks for module in critic.modules())
-
-
-class Noisy(nn.Module):
-    """Draws random numbers and counts its calls even in evaluation mode."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(OBS + ACTION, 1)
-        self.register_buffer("calls", torch.zeros(()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        return self.head(x + torch.randn_like(x).abs())
-
-
-def test_check_critic_puts_back_what_evaluation_mode_changes() -> None:
-    critic, random = Noisy(), torch.get_rng_state()
-    check_critic(critic, torch.ones(4, OBS + ACTION))
-    assert critic.calls == 0
-    assert torch.equal(torch.get_rng_state(), random)
-    with pytest.raises(TypeError, match="positional"):
-        check_critic(critic, torch.ones(4, OBS + ACTION), torch.ones(3))
-    assert critic.training
-    assert not critic.head._forward_hooks
-
-
-def test_check_critic_refuses_what_is_not_finite(inputs: tuple[Tensor, Tensor]) -> None:
-    with pytest.raises(ValueError, match=r"^example_inputs must be finite"):
-        check_critic(CleanRLStyle(), inputs[0] * float("nan"), inputs[1])
-    broken = CleanRLStyle()
-    nn.init.constant_(broken.fc2.weight, float("nan"))
-    with pytest.raises(ValueError, match=r"^phi must be finite"):
-        check_critic(broken, *inputs)
-    with pytest.raises(TypeError, match=r"nn.Linear as its last layer"):
-        check_critic(nn.Identity(), inputs[0])

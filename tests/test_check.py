@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from foreign_critics import ACTION, DIM, OBS, ROWS, CleanRLStyle, SB3Style, mlp
+from critic_styles import ACTION, DIM, OBS, ROWS, CleanRLStyle, SB3Style, mlp
 from torch import Tensor, nn
 
 from peer_rl import RepresentationTap, check_critic

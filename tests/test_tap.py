@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from foreign_critics import ACTION, DIM, OBS, ROWS, CleanRLStyle, Joined, SB3Style, TianshouStyle, TorchRLStyle, mlp
+from critic_styles import ACTION, DIM, OBS, ROWS, CleanRLStyle, Joined, SB3Style, TianshouStyle, TorchRLStyle, mlp
 from torch import Tensor, nn
 
 from peer_rl import RepresentationTap, check_critic, diagnose, peer_loss

@@ -27,6 +27,7 @@ from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
 from peer_rl.training.mirrors import Mirror
 from peer_rl.training.observers import Progress
+from peer_rl.training.processor import processor
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
 from peer_rl.training.seeding import Stream, episode_seed
 
@@ -82,23 +83,20 @@ def train(
     path = run_path(config, Path(runs))
     keep_freed_memory()
     memory = "--buffer-size" if entry.resumes else "--batch-steps"
-    threads = torch.get_num_threads()
-    torch.set_num_threads(config.threads)
     try:
         run = RunDirectory(path, config)
-        # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
         options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors}
-        trainer = load_object(entry.runner)(config, run, **options)
-        with run, trainer:
-            trainer.train()
+        with processor(config.threads):
+            # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
+            trainer = load_object(entry.runner)(config, run, **options)
+            with run, trainer:
+                trainer.train()
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
         raise RunError(f"{_NO_ROOM[error.errno].format(path)} and {_go_on(path, entry.resumes)}") from error
     except MemoryError as error:
         raise RunError(f"not enough memory for {path}: {error}; take a smaller {memory}") from error
-    finally:
-        torch.set_num_threads(threads)
     return path
 
 

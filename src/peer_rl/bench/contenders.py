@@ -45,15 +45,13 @@ class Pace:
 
 def run_ours(agent: str, threads: int, pace: Pace) -> None:
     """Our trainer as ``peer-rl train --beta 0`` runs it: run directory, metrics and diagnostics; evaluation off."""
-    import torch
-
     from peer_rl.configs import configure
     from peer_rl.training.loop import Trainer
     from peer_rl.training.memory import keep_freed_memory
+    from peer_rl.training.processor import processor
     from peer_rl.training.rundir import RunDirectory
 
     keep_freed_memory()
-    torch.set_num_threads(threads)
     settings: dict[str, Any] = {"start_steps": START_STEPS, "eval_every": 0, "device": "cpu", "threads": threads}
     if agent == "sac":
         settings["target_every"] = 1  # as in Stable-Baselines3
@@ -64,7 +62,7 @@ def run_ours(agent: str, threads: int, pace: Pace) -> None:
             super().learn()
             pace(self.step > START_STEPS)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with processor(threads), tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run", config)
         with run, Paced(config, run, checkpoint_seconds=_FOR_EVER) as trainer:
             trainer.train()

@@ -16,6 +16,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.batch import Batch
 from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.processor import processor
 from peer_rl.training.seeding import Stream
 
 BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
@@ -130,9 +131,7 @@ def in_turns(arms: dict[str, Callable[[], None]], rounds: int, *, untimed: int =
     """
     order = np.random.default_rng(0)
     times: dict[str, list[float]] = {name: [] for name in arms}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with processor(threads=1):
         for index in range(_WARM_UP + rounds):
             for name in order.permutation(list(arms)):
                 for _ in range(untimed):
@@ -141,8 +140,6 @@ def in_turns(arms: dict[str, Callable[[], None]], rounds: int, *, untimed: int =
                 arms[name]()
                 if index >= _WARM_UP:
                     times[name].append(time.process_time() - began)
-    finally:
-        torch.set_num_threads(threads)
     return times
 
 

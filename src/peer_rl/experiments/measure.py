@@ -140,19 +140,17 @@ def _shorten(config: AnyRunConfig) -> AnyRunConfig:
 
 
 def _measure(config: AnyRunConfig) -> tuple[float, float]:
-    import torch
-
     from peer_rl.configs import find_agent
     from peer_rl.plugins import load_object
     from peer_rl.training.api import resolve_device
     from peer_rl.training.memory import keep_freed_memory
+    from peer_rl.training.processor import processor
     from peer_rl.training.rundir import RunDirectory
 
     config = _shorten(replace(config, device=resolve_device(config.device)))
     keep_freed_memory()
-    torch.set_num_threads(config.threads)
     watch = _Watch()
-    with tempfile.TemporaryDirectory() as folder:
+    with processor(config.threads), tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run", config)
         trainer = load_object(find_agent(config.agent).runner)(config, run, checkpoint_seconds=1e9, show=watch)
         with run, trainer:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +25,7 @@ from peer_rl.replay.batch import Batch
 from peer_rl.training.api import resolve_device
 from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.processor import processor
 from peer_rl.training.seeding import Stream
 
 EPISODE_FRAMES = 1_000
@@ -68,7 +68,7 @@ def measure(config: AnyRunConfig, *, begin: int = 0) -> Outlook:
     keep_freed_memory()
     env = env_of(config)
     try:
-        with _threads(config.threads):
+        with processor(config.threads):
             spec, device = spec_of(env), torch.device(config.device)
             agent, rng = build_agent(config, spec, device), Stream(0, "outlook", device=device)
             batch = random_frames(spec, config.learning.batch_size, device)
@@ -117,16 +117,6 @@ def _seconds(act: Callable[[], None]) -> float:
         act()
         times.append(time.perf_counter() - began)
     return statistics.median(times[1:] or times)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def duration(seconds: float) -> str:

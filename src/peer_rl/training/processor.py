@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def processor(threads: int) -> Iterator[None]:
-    """This many threads, and numbers below 1.2e-38 taken for zero; afterwards as it was before.
+    """So many threads, and numbers below 1.2e-38 taken for zero; afterwards as it was before.
 
     Adam's mean of a gradient that stays zero (a dead unit, an action not drawn) shrinks by a tenth at each update until
     it is subnormal, and stays there for good, because 0.9 times the smallest number is rounded back to it. Processors

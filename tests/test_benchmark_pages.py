@@ -84,6 +84,16 @@ def test_the_speed_page_shows_the_profile():
         assert f"| {row['ratio']:.2f} x | {row['bound']:.2f} x |" in page
 
 
+def test_the_speed_page_shows_what_subnormal_numbers_cost():
+    found = json.loads((ROOT / "benchmarks" / "results" / "subnormals.json").read_text())["agents"]
+    page = (ROOT / "docs" / "speed.md").read_text()
+    assert [row["agent"] for row in found] == ["dqn", "td3", "curl-rainbow", "drq-dqn"]
+    for row in found:
+        share, adds = f"{100 * row['subnormal_share']:.1f} %", row["zero_adds"]
+        times = f"{row['kept_ms']:.2f} ms | {row['zero_ms']:.2f} ms | {100 * adds['median']:+.1f} % [{_ends(adds)}]"
+        assert f"| {row['agent']} | `{row['task']}` | {row['steps']:,} | {share} | {times} |" in page
+
+
 def test_the_speed_page_shows_what_bench_found_from_pixels():
     """And it is what was asked: four passes, a millisecond a draw, 0.75 GB."""
     found = json.loads((ROOT / "benchmarks" / "results" / "bench_pixels.json").read_text())

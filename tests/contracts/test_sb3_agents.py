@@ -253,7 +253,8 @@ class TestPolicies:
         space = gym.make(policy.config.task.removeprefix("gym/")).action_space
         obs = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
         assert space.contains(policy.act(obs))
-        assert np.array_equal(policy.act(np.stack([obs, obs]))[0], policy.act(obs))
+        # some processors round a product of one row otherwise than one of two
+        np.testing.assert_allclose(policy.act(np.stack([obs, obs]))[0], policy.act(obs), rtol=1e-6)
         before = global_state()
         explored = [policy.act(obs, explore=True) for _ in range(40)]
         assert all(space.contains(action) for action in explored)

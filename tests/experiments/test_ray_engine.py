@@ -128,13 +128,9 @@ def tries_of(run: Path) -> int:
 
 
 def is_locked(job: Job) -> bool:
-    lock = FileLock(job.path / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except TimeoutError:
-        return True
-    lock.release()
-    return False
+    """Asked of the system: whoever tries the lock has it for a moment, and a run that begins then is refused."""
+    lock = job.path / ".lock"
+    return lock.exists() and f":{lock.stat().st_ino} " in Path("/proc/locks").read_text()
 
 
 @pytest.fixture

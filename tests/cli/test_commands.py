@@ -82,6 +82,30 @@ def test_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("rainbow", "--task", "atari/pong", "--regularizer", "beer", "--beta", "0.1"), "has no linear last layer"),
+        (("dqn", "--task", "atari/pong", "--buffer-size", "1000000000", "--steps", "1000000000"), "needs 7082.00 GB"),
+        (("dqn", "--task", "gym/CartPole-v1", "--encoder.kernels", "9", "4", "3"), "nothing to encode in a vector"),
+    ],
+)
+def test_dry_run_refuses_what_training_would_refuse_and_shows_the_settings_all_the_same(tmp_path, words, problem):
+    result = peer_rl("train", *words, "--dry-run", cwd=tmp_path)
+    assert result.returncode == 2
+    assert problem in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "settings.encoder.kernels" in result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_dry_run_tells_what_the_replay_grows_to(tmp_path):
+    result = peer_rl("train", "dqn", "--task", "atari/pong", "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stdout.endswith("the replay grows to 100000 frames of 1x84x84, 0.71 GB\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_frames_are_steps_times_action_repeat(tmp_path):
     result = peer_rl("train", "dqn", "--task", "gridworld/paper", "--frames", "300", "--dry-run", cwd=tmp_path)
     assert "dqn+steps300" in result.stdout

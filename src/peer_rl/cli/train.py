@@ -38,7 +38,7 @@ class TrainOptions(Generic[Run]):
     checkpoint_seconds: float = 60.0
     """A checkpoint is taken at the first episode end this long after the last one."""
     dry_run: bool = False
-    """Only show the run directory and every setting with its origin."""
+    """Only show the run directory and every setting with its origin, and whether this machine can run it."""
     quiet: bool = False
     """No progress bar."""
     tensorboard: bool = False
@@ -162,9 +162,11 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
     """The paper's settings for pixels take days without a GPU: better said before than seen after."""
+    from peer_rl.training.api import rehearse
     from peer_rl.training.outlook import foretell
     from peer_rl.training.rundir import read_json, run_path
 
+    rehearse(options.run, runs=options.runs)  # what will be refused is refused before it is measured
     status = run_path(options.run, options.runs) / "status.json"
     told = foretell(options.run, begin=read_json(status)["step"] if status.exists() else 0)
     if told:
@@ -172,6 +174,7 @@ def _say_how_long(options: TrainOptions[Any]) -> None:
 
 
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
+    """The settings first: what is wrong with them, told after, can be looked up in the table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -181,4 +184,9 @@ def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
     for path, value in as_dict(options.run).items():
         table.add_row(path, str(value), origins.get(path, "default"))
     Console().print(table)
+    from peer_rl.training.api import rehearse
+
+    plan = rehearse(options.run, runs=options.runs).plan
+    if plan:
+        print(plan)
     return 0

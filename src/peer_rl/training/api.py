@@ -76,28 +76,45 @@ def train(
     mirrors: Sequence[Mirror] = (),
 ) -> Path:
     """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
-    check_packages(config.agent)
-    entry = find_agent(config.agent)
-    config = replace(config, device=resolve_device(config.device))
-    check_compiler(config.settings, config.device)
-    path = run_path(config, Path(runs))
-    keep_freed_memory()
-    memory = "--buffer-size" if entry.resumes else "--batch-steps"
+    config, path = _ready(config, runs)
+    resumes = find_agent(config.agent).resumes
     try:
         run = RunDirectory(path, config)
         options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors}
         with processor(config.threads):
             # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
-            trainer = load_object(entry.runner)(config, run, **options)
+            trainer = _build(config, run, **options)
             with run, trainer:
                 trainer.train()
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise RunError(f"{_NO_ROOM[error.errno].format(path)} and {_go_on(path, entry.resumes)}") from error
+        raise RunError(f"{_NO_ROOM[error.errno].format(path)} and {_go_on(path, resumes)}") from error
     except MemoryError as error:
-        raise RunError(f"not enough memory for {path}: {error}; take a smaller {memory}") from error
+        smaller = "--buffer-size" if resumes else "--batch-steps"
+        raise RunError(f"not enough memory for {path}: {error}; take a smaller {smaller}") from error
     return path
+
+
+def rehearse(config: AnyRunConfig, *, runs: Path | str = "runs") -> Progress:
+    """Refuse what ``train`` would refuse before its first step; nothing is played and nothing is written."""
+    config, path = _ready(config, runs)
+    with processor(config.threads), _build(config, RunDirectory(path, config)) as trainer:
+        progress: Progress = trainer.progress
+    return progress
+
+
+def _ready(config: AnyRunConfig, runs: Path | str) -> tuple[AnyRunConfig, Path]:
+    """The config with its device, and its run's directory, if this machine has what the agent needs."""
+    check_packages(config.agent)
+    config = replace(config, device=resolve_device(config.device))
+    check_compiler(config.settings, config.device)
+    keep_freed_memory()
+    return config, run_path(config, Path(runs))
+
+
+def _build(config: AnyRunConfig, run: RunDirectory, **options: Any) -> Any:
+    return load_object(find_agent(config.agent).runner)(config, run, **options)
 
 
 class Policy:

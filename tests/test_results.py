@@ -242,17 +242,24 @@ def test_peer_lowers_cosine_norm_and_drd_from_dmcontrols_frames():
 
 
 ROAD_RUNNER = ROOT / "results" / "atari" / "paper" / "atari-road-runner"
-CURL = {"PEER": "curl-rainbow", "plain": "curl-rainbow+beta0"}
+SIDES = {"PEER": "", "plain": "+beta0"}
 
 
-def road_runner(side, seed, log):
-    return read_json_lines(ROAD_RUNNER / CURL[side] / f"seed{seed}" / f"{log}.jsonl")
+def road_runner(side, seed, log, agent="curl-rainbow"):
+    return read_json_lines(ROAD_RUNNER / f"{agent}{SIDES[side]}" / f"seed{seed}" / f"{log}.jsonl")
+
+
+def stretches(side, seed, agent="curl-rainbow"):
+    """What the games of training pay in the last three stretches of 10,000 steps."""
+    games = [row for row in road_runner(side, seed, "metrics", agent) if "return" in row]
+    found = [[game["return"] for game in games if (game["step"] - 1) // 10_000 == number] for number in (7, 8, 9)]
+    return [statistics.mean(stretch) for stretch in found]
 
 
 def test_the_page_says_how_road_runner_ends():
     """ "Near" is within a tenth of the paper's number."""
     page, table3 = (ROOT / "docs/results.md").read_text(), score_table("table3")
-    final = {(side, seed): road_runner(side, seed, "eval")[-1] for side in CURL for seed in (0, 1)}
+    final = {(side, seed): road_runner(side, seed, "eval")[-1] for side in SIDES for seed in (0, 1)}
     assert all(row["final"] and len(row["returns"]) >= 100 for row in final.values())
     score = {run: statistics.mean(row["returns"][:100]) for run, row in final.items()}
     below = [score["plain", seed] - score["PEER", seed] for seed in (0, 1)]
@@ -281,15 +288,10 @@ def test_the_page_says_what_road_runners_logs_say():
         means = (statistics.mean(row[name] for row in run if row["step"] > 90_000) for run in rows)
         return " / ".join(f"{mean:.{digits}f}" for mean in means)
 
-    def stretches(side, seed):
-        games = [row for row in road_runner(side, seed, "metrics") if "return" in row]
-        found = [[game["return"] for game in games if (game["step"] - 1) // 10_000 == number] for number in (7, 8, 9)]
-        return [statistics.mean(stretch) for stretch in found]
-
     assert f"cosine is {late('PEER', 'cosine', 2)} with it and {late('plain', 'cosine', 2)} without" in page
     assert f"norm of phi {late('PEER', 'feature_norm', 1)} and {late('plain', 'feature_norm', 1)}." in page
     for seed, said in ((0, "pay {} with PEER and seed 0, and {} without"), (1, "seed 1 {} with PEER, and {} without")):
-        told = ("{:.0f}, {:.0f} and {:.0f}".format(*stretches(side, seed)) for side in CURL)
+        told = ("{:.0f}, {:.0f} and {:.0f}".format(*stretches(side, seed)) for side in SIDES)
         assert said.format(*told) in page
     for seed, largest, at in ((0, 0.25, 4_000), (1, 0.14, 12_000)):
         shares = {row["step"]: row["gradient_ratio"] for row in road_runner("PEER", seed, "diagnostics")}
@@ -297,5 +299,40 @@ def test_the_page_says_what_road_runners_logs_say():
         assert max(share for step, share in shares.items() if step >= 24_000) < 1 / 20
         assert max(share for step, share in shares.items() if step >= 76_000) < 1 / 100
     assert road_runner("plain", 1, "eval")[-1]["mean"] > 2 * stretches("plain", 1)[-1]
-    means = [[row["mean"] for row in road_runner(side, seed, "eval")] for side in CURL for seed in (0, 1)]
+    means = [[row["mean"] for row in road_runner(side, seed, "eval")] for side in SIDES for seed in (0, 1)]
     assert f"differ by up to {max(abs(b - a) for run in means for a, b in pairwise(run)):.0f}." in page
+
+
+def test_the_page_says_how_drq_ends_on_road_runner():
+    page, table3 = (ROOT / "docs/results.md").read_text(), score_table("table3")
+    rows = {side: road_runner(side, 0, "eval", "drq-dqn") for side in SIDES}
+    assert all(row[-1]["final"] and row[-1]["step"] == 100_000 for row in rows.values())
+    peer, plain = (statistics.mean(row[-1]["returns"][:100]) for row in rows.values())
+    ours = f"DrQ, with seed 0, ends at {peer:.0f} with PEER and {plain:.0f} without, {peer - plain:.0f} points above it"
+    assert ours in page
+    drq, with_peer = (table3.find("atari/road-runner", system, 100_000).mean for system in ("DrQ", "PEER+DrQ"))
+    assert f"the paper has PEER {drq - with_peer:.0f} points below ({with_peer:.0f} and {drq:.0f})" in page
+    ahead = {a["step"]: a["mean"] > b["mean"] for a, b in zip(*rows.values(), strict=True)}
+    assert {step for step, leads in ahead.items() if not leads} == {20_000}
+    assert abs(plain / drq - 1) < 0.1  # "near"
+    assert (
+        f"Road Runner pays {peer:.0f} with PEER and {plain:.0f} without"
+        in (ROOT / "docs/agents/drq-dqn.md").read_text()
+    )
+
+
+def test_the_page_says_what_drqs_logs_say():
+    page = (ROOT / "docs/results.md").read_text()
+    logs = {side: road_runner(side, 0, "diagnostics", "drq-dqn") for side in SIDES}
+
+    def late(side, name, digits):
+        return f"{statistics.mean(row[name] for row in logs[side] if row['step'] > 90_000):.{digits}f}"
+
+    assert f"DrQ's cosine is {late('PEER', 'cosine', 2)} with PEER and {late('plain', 'cosine', 2)} without" in page
+    assert f"its norm of phi {late('PEER', 'feature_norm', 1)} and {late('plain', 'feature_norm', 1)}." in page
+    shares = {row["step"]: row["gradient_ratio"] for row in logs["PEER"]}
+    assert max(shares.values()) == shares[2_000] == pytest.approx(0.15, abs=0.005)
+    assert max(share for step, share in shares.items() if step >= 10_000) < 1 / 50
+    assert max(share for step, share in shares.items() if step >= 16_000) < 1 / 100
+    told = ("{:.0f}, {:.0f} and {:.0f}".format(*stretches(side, 0, "drq-dqn")) for side in SIDES)
+    assert "pay {} with PEER, and {} without.".format(*told) in page

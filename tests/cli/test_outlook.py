@@ -9,6 +9,8 @@ from running import leavings, peer_rl
 from test_video import HAS_GL
 
 from peer_rl.configs import configure
+from peer_rl.errors import ConfigError
+from peer_rl.replay import make
 from peer_rl.training import outlook
 from peer_rl.training.outlook import Outlook, duration, foretell
 
@@ -70,6 +72,14 @@ def test_measuring_leaves_torch_as_it_was():
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
     assert found.update_seconds > 0 < found.step_seconds
+
+
+@pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
+def test_a_replay_that_does_not_fit_is_refused_before_anything_is_measured(monkeypatch):
+    monkeypatch.setattr(make, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(outlook, "build_agent", None)  # calling it would fail
+    with pytest.raises(ConfigError, match="choose a smaller --buffer-size"):
+        foretell(configure("drq-v2", TASK))
 
 
 @pytest.mark.parametrize(

@@ -162,11 +162,9 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
     """The paper's settings for pixels take days without a GPU: better said before than seen after."""
-    from peer_rl.training.api import rehearse
     from peer_rl.training.outlook import foretell
     from peer_rl.training.rundir import read_json, run_path
 
-    rehearse(options.run, runs=options.runs)  # what will be refused is refused before it is measured
     status = run_path(options.run, options.runs) / "status.json"
     told = foretell(options.run, begin=read_json(status)["step"] if status.exists() else 0)
     if told:

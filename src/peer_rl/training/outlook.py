@@ -22,6 +22,7 @@ from peer_rl.envs.make import env_of, spec_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.envs.tasks import find_task
 from peer_rl.replay.batch import Batch
+from peer_rl.replay.make import make_replay
 from peer_rl.training.api import resolve_device
 from peer_rl.training.loop import build_agent
 from peer_rl.training.memory import keep_freed_memory
@@ -70,6 +71,7 @@ def measure(config: AnyRunConfig, *, begin: int = 0) -> Outlook:
     try:
         with processor(config.threads):
             spec, device = spec_of(env), torch.device(config.device)
+            make_replay(config.learning, spec, device, steps=config.steps)  # refuses what the run could not hold
             agent, rng = build_agent(config, spec, device), Stream(0, "outlook", device=device)
             batch = random_frames(spec, config.learning.batch_size, device)
             obs, first = spec.encode(env.reset(seed=0)[0]), np.array([True])

@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint format docs clean
+.PHONY: demo test lint format docs ledger clean
 
 demo: .venv/.ready
 	$(BIN)/peer-rl reproduce gridworld
@@ -15,6 +15,7 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: .venv/.ready
 	$(BIN)/ruff format .
@@ -23,6 +24,10 @@ format: .venv/.ready
 docs: .venv/.ready
 	$(BIN)/mkdocs build --strict
 	@echo "site/index.html"
+
+# Paired runs at the lowest priority, for as long as you let it; LEDGER="--engine ray" and the like are passed on.
+ledger: .venv/.ready
+	@$(BIN)/python tools/ledger.py $(LEDGER)
 
 # torch comes first and pinned: a looser requirement would pull gigabytes of CUDA packages.
 .venv/.ready: pyproject.toml constraints.txt

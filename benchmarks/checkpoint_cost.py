@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from peer_rl.configs import configure
-from peer_rl.configs.run import LearningConfig
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.make import make_replay
 from peer_rl.replay.replay import Replay
+from peer_rl.rng import Stream
+from peer_rl.settings import configure
+from peer_rl.settings.run import LearningConfig
 from peer_rl.training.checkpoint import Checkpoints
-from peer_rl.training.loop import build_agent
-from peer_rl.training.seeding import Stream
 
 OBS, ACTION, SECONDS = 17, 6, 60.0
 CPU = torch.device("cpu")

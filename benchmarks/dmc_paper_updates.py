@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from peer_rl.configs import configure
-from peer_rl.envs.tasks import TASKS
-from peer_rl.plugins import version_of
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.objects import version_of
+from peer_rl.settings import configure
+from peer_rl.settings.tasks import TASKS
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.loop import Trainer
 

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from peer_rl.bench.updates import in_turns, ratio
-from peer_rl.regularizers import PEER, CosinePEER, peer_loss
+from peer_rl.plugin import PEER, CosinePEER, peer_loss
 from peer_rl.training.memory import keep_freed_memory
 
 BATCH, OBS, ACTION, WIDTH, HEADS, GAMMA, BETA = 256, 17, 6, 256, 2, 0.99, 5e-4

@@ -24,8 +24,8 @@ import torch
 
 from peer_rl.agents import Agent
 from peer_rl.bench.updates import in_turns, ratio
-from peer_rl.configs import configure
 from peer_rl.networks.optimizer import Adam
+from peer_rl.settings import configure
 from peer_rl.training.loop import Trainer
 from peer_rl.training.memory import keep_freed_memory
 from peer_rl.training.rundir import RunDirectory

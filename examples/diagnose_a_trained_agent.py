@@ -24,8 +24,8 @@ import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from peer_rl import Features, Report, drd
-from peer_rl.diagnostics import DORMANT_THRESHOLD, diagnose_features
 from peer_rl.integrations.sb3 import representation
+from peer_rl.plugin.diagnostics import DORMANT_THRESHOLD, diagnose_features
 
 ALGORITHMS: dict[str, type[OffPolicyAlgorithm]] = {
     "TD3": stable_baselines3.TD3,

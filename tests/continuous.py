@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
+from peer_rl.agents.make import BUILDERS
 from peer_rl.agents.sac import SAC
 from peer_rl.agents.td3 import TD3
-from peer_rl.configs import AGENTS
-from peer_rl.configs.networks import ActorConfig, CriticConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.plugins import load_object
-from peer_rl.regularizers import Regularizer, make
+from peer_rl.plugin import Regularizer, make
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings import AGENTS
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 CPU = torch.device("cpu")
 CONTINUOUS = ("td3", "metd3", "sac", "redq")
@@ -28,7 +28,7 @@ def agent_with(name: str, regularizer: str | Regularizer = "peer", beta: float =
     config = AGENTS[name].settings(**{**networks, **settings})
     if isinstance(regularizer, str):
         regularizer = make(regularizer, beta)
-    agent = load_object(AGENTS[name].build)(config, SPEC, regularizer=regularizer, rng=stream("weights"), device=CPU)
+    agent = BUILDERS[name](config, SPEC, regularizer=regularizer, rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for network in (agent.target_critic, getattr(agent, "target_actor", torch.nn.Identity())):

@@ -3,13 +3,13 @@
 import numpy as np
 import torch
 
-from peer_rl.configs import AGENTS
-from peer_rl.configs.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.agents.make import BUILDERS
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.plugins import load_object
-from peer_rl.regularizers import make
+from peer_rl.plugin import make
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings import AGENTS
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
 
 CPU = torch.device("cpu")
 SACS = ("curl-sac", "drq-sac", "sac-ae")
@@ -37,7 +37,7 @@ def agent_with(kind: str, regularizer: str = "peer", beta: float = 0.1, spec: En
         "latent": 7,
     }
     config = AGENTS[kind].settings(**{**networks, **OWN[kind], **settings})
-    build = load_object(AGENTS[kind].build)
+    build = BUILDERS[kind]
     agent = build(config, spec, regularizer=make(regularizer, beta), rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     targets = [agent.target_critic] if kind == "drq-v2" else [agent.sac.target_critic, agent.target_encoder]

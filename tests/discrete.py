@@ -4,13 +4,13 @@ import numpy as np
 import torch
 
 from peer_rl.agents.dqn import DQN
-from peer_rl.configs import AGENTS
-from peer_rl.configs.networks import CriticConfig, EncoderConfig
+from peer_rl.agents.make import BUILDERS
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.plugins import load_object
-from peer_rl.regularizers import Regularizer, make
+from peer_rl.plugin import Regularizer, make
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings import AGENTS
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 
 CPU = torch.device("cpu")
 VECTORS = EnvSpec((3,), "float32", actions=4)
@@ -30,7 +30,7 @@ def agent_with(
     config = AGENTS[name].settings(**{"critic": CriticConfig(hidden=(8, 5)), **encoder, **settings})
     if isinstance(regularizer, str):
         regularizer = make(regularizer, beta)
-    agent = load_object(AGENTS[name].build)(config, spec, regularizer=regularizer, rng=stream("weights"), device=CPU)
+    agent = BUILDERS[name](config, spec, regularizer=regularizer, rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in [*agent.target.parameters()] * (agent.target is not agent.critic):

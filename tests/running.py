@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from peer_rl.configs import AGENTS, configure, find_agent
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.settings import AGENTS, configure, find_agent
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.rundir import LOGS
 from peer_rl.training.trees import unpack

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from peer_rl.configs import configure
-from peer_rl.envs.tasks import TASKS
+from peer_rl.settings import configure
+from peer_rl.settings.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 

@@ -23,8 +23,8 @@ from peer_rl.cli import options
 from peer_rl.cli.main import COMMANDS
 from peer_rl.cli.train import read_options
 from peer_rl.errors import PeerError
-from peer_rl.experiments import EXPERIMENTS
-from peer_rl.regularizers.inputs import Watch
+from peer_rl.paper import EXPERIMENTS
+from peer_rl.plugin.features import Watch
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

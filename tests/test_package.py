@@ -29,7 +29,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_importing_the_package_and_its_configs_imports_no_torch():
     heavy = "torch,numpy,gymnasium,matplotlib,plotly"
-    code = "import sys, peer_rl, peer_rl.configs, peer_rl.cli.train, peer_rl.cli.listing, peer_rl.cli.main; "
+    code = "import sys, peer_rl, peer_rl.settings, peer_rl.cli.train, peer_rl.cli.listing, peer_rl.cli.main; "
     assert python(code + f"print([m for m in '{heavy}'.split(',') if m in sys.modules])").strip() == "[]"
 
 

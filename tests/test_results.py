@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from peer_rl.experiments.published import score_table
-from peer_rl.experiments.report import write_report
-from peer_rl.experiments.runs import find_runs
+from peer_rl.paper.published import score_table
+from peer_rl.paper.report import write_report
+from peer_rl.report.runs import find_runs
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.rundir import read_json
 

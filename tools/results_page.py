@@ -16,12 +16,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from peer_rl.envs.tasks import find_task
-from peer_rl.experiments.figure1 import draw_figure1, random_play
-from peer_rl.experiments.published import score_table
-from peer_rl.experiments.report import write_report
-from peer_rl.experiments.runs import Group, RunRecord, find_runs, group_runs
-from peer_rl.experiments.statistics import BEST, SCORE, WITHIN
+from peer_rl.paper.figure1 import draw_figure1, random_play
+from peer_rl.paper.published import score_table
+from peer_rl.paper.report import write_report
+from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
+from peer_rl.report.statistics import BEST, SCORE, WITHIN
+from peer_rl.settings.tasks import find_task
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 from peer_rl.version import __version__
 
 if TYPE_CHECKING:
-    from peer_rl.check import check_critic
-    from peer_rl.configs import RunConfig, configure
-    from peer_rl.diagnostics import Report, diagnose, drd, gradient_ratio
-    from peer_rl.regularizers import (
+    from peer_rl.launch.api import Policy, load, train
+    from peer_rl.plugin import (
         BEER,
         DR3,
         PEER,
@@ -28,33 +26,35 @@ if TYPE_CHECKING:
         TargetGradientWarning,
         peer_loss,
     )
-    from peer_rl.tap import RepresentationTap
-    from peer_rl.training.api import Policy, load, train
+    from peer_rl.plugin.check import check_critic
+    from peer_rl.plugin.diagnostics import Report, diagnose, drd, gradient_ratio
+    from peer_rl.plugin.tap import RepresentationTap
+    from peer_rl.settings import RunConfig, configure
 
 _HOME = {
-    "BEER": "regularizers",
-    "DR3": "regularizers",
-    "PEER": "regularizers",
-    "ConstrainedPEER": "regularizers",
-    "CosinePEER": "regularizers",
-    "FeatureNorm": "regularizers",
-    "Features": "regularizers",
-    "NoRegularizer": "regularizers",
-    "Regularizer": "regularizers",
-    "SignedFeaturesWarning": "regularizers",
-    "TargetGradientWarning": "regularizers",
-    "peer_loss": "regularizers",
-    "Report": "diagnostics",
-    "diagnose": "diagnostics",
-    "drd": "diagnostics",
-    "gradient_ratio": "diagnostics",
-    "RepresentationTap": "tap",
-    "check_critic": "check",
-    "RunConfig": "configs",
-    "configure": "configs",
-    "Policy": "training.api",
-    "load": "training.api",
-    "train": "training.api",
+    "BEER": "plugin",
+    "DR3": "plugin",
+    "PEER": "plugin",
+    "ConstrainedPEER": "plugin",
+    "CosinePEER": "plugin",
+    "FeatureNorm": "plugin",
+    "Features": "plugin",
+    "NoRegularizer": "plugin",
+    "Regularizer": "plugin",
+    "SignedFeaturesWarning": "plugin",
+    "TargetGradientWarning": "plugin",
+    "peer_loss": "plugin",
+    "Report": "plugin.diagnostics",
+    "diagnose": "plugin.diagnostics",
+    "drd": "plugin.diagnostics",
+    "gradient_ratio": "plugin.diagnostics",
+    "RepresentationTap": "plugin.tap",
+    "check_critic": "plugin.check",
+    "RunConfig": "settings",
+    "configure": "settings",
+    "Policy": "launch.api",
+    "load": "launch.api",
+    "train": "launch.api",
 }
 
 __all__ = [

@@ -121,7 +121,9 @@ SAC_NAMES = {"actor": "actor", "critic": "critic", "target_critic": "critic_targ
 def test_sac_learns_what_sb3s_learns(updates, monkeypatch):
     """Plain gradient descent on both sides, so that SB3's 1/2 in the critic's loss shows: we take half its step."""
     rate = 1e-2
-    agent = agent_with("sac", beta=0.0, tau=0.2, initial_temperature=0.4, temperature_learning_rate=rate)
+    agent = agent_with(
+        "sac", beta=0.0, tau=0.2, target_every=1, initial_temperature=0.4, temperature_learning_rate=rate
+    )
     agent.actor_optimizer = Descent(agent.actor.parameters(), rate)
     agent.critic_optimizer = Descent(agent.critic.parameters(), rate / 2)
     batches = [batch_of(ROWS, seed) for seed in range(updates)]

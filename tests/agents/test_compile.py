@@ -9,9 +9,9 @@ from running import TINY, tiny_config
 from torch._dynamo.utils import counters
 
 from peer_rl.agents.checks import check_compiler
-from peer_rl.configs import configure
 from peer_rl.errors import ConfigError
-from peer_rl.training.api import load, train
+from peer_rl.launch.api import load, train
+from peer_rl.settings import configure
 from peer_rl.training.files import read_json_lines
 
 # torch 2.13 calls its own deprecated torch.jit.script_method when Inductor is imported

@@ -9,16 +9,16 @@ from discrete import CPU, FRAMES, SMALL_ENCODER, VECTORS, agent_with, batch_of, 
 from plain_agents import PlainDQN, assert_same, assert_same_gradients
 from running import tiny_config
 
-from peer_rl.configs import configure
-from peer_rl.configs.networks import CriticConfig, EncoderConfig
-from peer_rl.configs.run import LearningConfig
-from peer_rl.diagnostics import diagnose
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import NAMES
+from peer_rl.launch.api import load, train
+from peer_rl.plugin import NAMES
+from peer_rl.plugin.diagnostics import diagnose
 from peer_rl.replay.make import make_replay
-from peer_rl.training.api import load, train
-from peer_rl.training.loop import build_agent
+from peer_rl.settings import configure
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.run import LearningConfig
 from peer_rl.training.trees import unpack
 
 LEARNING = {"learning_rate": 1e-2, "adam_epsilon": 1e-3}

@@ -5,10 +5,10 @@ import torch
 from discrete import FRAMES, VECTORS, agent_with, batch_of, stream
 from plain_agents import PlainDQN, assert_same, assert_same_gradients
 
-from peer_rl.augment import draw_offsets, random_intensity, random_shift, shift
-from peer_rl.configs.presets import PRESETS
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import NAMES
+from peer_rl.networks.augment import draw_offsets, random_intensity, random_shift, shift
+from peer_rl.plugin import NAMES
+from peer_rl.settings.suites import presets_of
 
 LEARNING = {"learning_rate": 1e-2, "adam_epsilon": 1e-3, "tau": 0.2}
 EFFICIENT = {"double": True, "dueling": True, "loss": "huber", "max_gradient_norm": 0.5}
@@ -76,8 +76,8 @@ def test_acting_and_values_see_frames_as_they_are():
 
 def test_without_augmentation_it_is_dqn():
     """Bit for bit, but for the shift's draws."""
-    plain = agent_with("dqn", FRAMES, **EFFICIENT)
-    augmented = agent_with("drq-dqn", FRAMES, shift=0, intensity=0.0, **EFFICIENT)
+    plain = agent_with("dqn", FRAMES, **LEARNING, **EFFICIENT)
+    augmented = agent_with("drq-dqn", FRAMES, shift=0, intensity=0.0, **LEARNING, **EFFICIENT)
     for index in range(3):
         for agent in (plain, augmented):
             agent.update(batch_of(FRAMES, seed=index), index=index, rng=stream())
@@ -111,7 +111,7 @@ def test_vectors_are_refused():
 
 def test_the_published_augmentation_flips_and_turns():
     settings = {
-        path.removeprefix("settings."): value.value for path, value in PRESETS["drq-dqn", "as-published"].items()
+        path.removeprefix("settings."): value.value for path, value in presets_of("drq-dqn")["as-published"].items()
     }
     drawn = {name: settings[name] for name in ("flip", "rotation", "intensity")}
     agent, batch = agent_with("drq-dqn", FRAMES, **drawn), batch_of(FRAMES)

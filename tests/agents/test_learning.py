@@ -8,8 +8,8 @@ from continuous import CONTINUOUS
 
 from peer_rl.agents.sac import SAC
 from peer_rl.agents.td3 import TD3
-from peer_rl.configs import configure
-from peer_rl.training.api import load, train
+from peer_rl.launch.api import load, train
+from peer_rl.settings import configure
 
 SETTINGS = {
     "steps": 1_800,

@@ -8,9 +8,9 @@ import torch
 from peer_rl.agents.drq_v2 import DrQv2
 from peer_rl.agents.pixel_sac import PixelSAC
 from peer_rl.agents.sac import SAC
-from peer_rl.configs import configure
+from peer_rl.launch.api import load, train
 from peer_rl.networks.encoders import ConvEncoder
-from peer_rl.training.api import load, train
+from peer_rl.settings import configure
 
 SETTINGS = {
     "steps": 1_300,

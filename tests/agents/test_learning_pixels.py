@@ -7,9 +7,9 @@ import torch
 
 from peer_rl.agents.dqn import DQN
 from peer_rl.agents.rainbow import Rainbow
-from peer_rl.configs import configure
+from peer_rl.launch.api import load, train
 from peer_rl.networks.encoders import ConvEncoder
-from peer_rl.training.api import load, train
+from peer_rl.settings import configure
 
 SETTINGS = {
     "steps": 1_600,

@@ -5,7 +5,7 @@ import torch
 from continuous import agent_with, batch_of, stream
 from plain_agents import PlainTD3, assert_same, assert_same_gradients
 
-from peer_rl.regularizers import PEER
+from peer_rl.plugin import PEER
 
 LEARNING = {"actor_learning_rate": 1e-2, "critic_learning_rate": 1e-2, "tau": 0.2, "dropout": 0.4}
 

@@ -7,13 +7,17 @@ from continuous_pixels import CPU, KINDS, SACS, SPEC, agent_with, batch_of, stre
 from plain_pixels import PlainPixelSAC
 
 from peer_rl.agents import curl_sac
-from peer_rl.augment import centre_crop
-from peer_rl.configs import configure
-from peer_rl.configs.pixel_actor_critic import CURLSACConfig, DrQSACConfig, DrQv2Config, PixelSACConfig, SACAEConfig
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import NAMES
-from peer_rl.training.loop import build_agent
+from peer_rl.networks.augment import centre_crop
+from peer_rl.plugin import NAMES
+from peer_rl.settings import configure
+from peer_rl.settings.curl_sac import CURLSACConfig
+from peer_rl.settings.drq_sac import DrQSACConfig
+from peer_rl.settings.drq_v2 import DrQv2Config
+from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.sac_ae import SACAEConfig
 from peer_rl.training.trees import pack, unpack
 
 LEARNING = {

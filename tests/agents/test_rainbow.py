@@ -8,14 +8,15 @@ import torch
 from networks_plain import plain_projection
 
 from peer_rl.agents import curl_rainbow, rainbow
-from peer_rl.augment import random_crop_and_pad
-from peer_rl.configs.networks import EncoderConfig
-from peer_rl.configs.rainbow import CURLRainbowConfig, RainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import NAMES, make
+from peer_rl.networks.augment import random_crop_and_pad
+from peer_rl.plugin import NAMES, make
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings.curl_rainbow import CURLRainbowConfig
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.rainbow import RainbowConfig
 from peer_rl.training.trees import pack, unpack
 
 CPU = torch.device("cpu")

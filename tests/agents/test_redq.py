@@ -5,7 +5,7 @@ import torch
 from continuous import agent_with, batch_of, moved, stream, weights_of
 from plain_agents import PlainSAC, assert_same, assert_same_gradients
 
-from peer_rl.regularizers import PEER
+from peer_rl.plugin import PEER
 
 HEADS, DRAWN = 5, 2
 SETTINGS = {

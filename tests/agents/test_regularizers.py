@@ -4,7 +4,7 @@ import pytest
 import torch
 from continuous import CONTINUOUS, agent_with, batch_of, stream, weights_of
 
-from peer_rl.regularizers import NAMES
+from peer_rl.plugin import NAMES
 
 OURS = sorted(set(NAMES) - {"none"})
 

@@ -7,11 +7,11 @@ from continuous import CPU, SPEC, agent_with, batch_of, moved, stream, weights_o
 from plain_agents import PlainTD3, assert_same, assert_same_gradients
 
 from peer_rl.agents.td3 import build
-from peer_rl.configs.actor_critic import TD3Config
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import PEER
+from peer_rl.plugin import PEER
 from peer_rl.replay.batch import Batch
+from peer_rl.settings.td3 import TD3Config
 
 ROUGH = {"smoothing_noise": 1.0, "smoothing_clip": 0.7, "actor_learning_rate": 1e-2, "critic_learning_rate": 1e-2}
 """Noise that is often clipped, at 0.7 and at the actions' bounds; steps that a wrong gradient shows in."""

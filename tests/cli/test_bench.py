@@ -6,16 +6,16 @@ import pytest
 import torch
 from running import peer_rl
 
+from peer_rl.agents.make import build_agent
 from peer_rl.bench.passes import AGENTS as PASSES
 from peer_rl.bench.passes import TASK, cartpole, measure_passes, two_updates, unavoidable
-from peer_rl.bench.pixels import ATARI, NETWORKS, measure_pixels
+from peer_rl.bench.pixel_updates import ATARI, NETWORKS, measure_pixels
 from peer_rl.bench.renderers import measure_renderers
 from peer_rl.bench.replays import CASES, measure_replay
 from peer_rl.bench.updates import td3_products
-from peer_rl.configs import configure
 from peer_rl.envs.headless import found_backends
-from peer_rl.training.loop import build_agent
-from peer_rl.training.outlook import random_frames
+from peer_rl.launch.outlook import random_frames
+from peer_rl.settings import configure
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_passes_are_those_of_two_updates(agent):
     """Counted by torch; beside them an update has CURL's table of logits, and the temperature's nothing."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from peer_rl.training.seeding import Stream
+    from peer_rl.rng import Stream
 
     config = configure(agent, TASK, profile="small")
     spec = cartpole(config.image_size)
@@ -105,7 +105,7 @@ def test_the_products_are_those_of_two_td3_updates():
     from torch.utils.flop_counter import FlopCounterMode
 
     from peer_rl.bench.updates import half_cheetah_agent, random_batch
-    from peer_rl.training.seeding import Stream
+    from peer_rl.rng import Stream
 
     agent, batch, rng = half_cheetah_agent("td3", 0.0), random_batch(), Stream(0, "x", device=torch.device("cpu"))
     with FlopCounterMode(display=False) as updates:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from running import leavings, peer_rl
 
-from peer_rl.configs import configure
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.settings import configure
 from peer_rl.training.checkpoint import Checkpoints
 
 GRID = ["train", "dqn", "--task", "gridworld/paper"]

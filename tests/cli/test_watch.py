@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rendering import read
 from running import peer_rl, tiny_run
-from test_video import read
 
 from peer_rl.cli.main import main
-from peer_rl.configs import configure
-from peer_rl.training.api import load, train
+from peer_rl.launch.api import load, train
+from peer_rl.settings import configure
 
 FEW = {"steps": 60, "start_steps": 50, "batch_size": 8, "eval_every": 0}
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from running import final, leavings, tiny_config, tiny_run, weights
 
-from peer_rl.configs import configure, variant
 from peer_rl.errors import ConfigError
-from peer_rl.training.api import load, train
+from peer_rl.launch.api import load, train
+from peer_rl.settings import configure, variant
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.loop import Trainer
 from peer_rl.training.rundir import read_config
@@ -49,7 +49,7 @@ def test_a_resumed_run_really_loads_beta(tmp_path, monkeypatch):
         patch.setattr(Trainer, "learn", crash)
         with pytest.raises(KeyboardInterrupt):
             tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0, **AUTO)
-    monkeypatch.setattr("peer_rl.regularizers.ConstrainedPEER.load_state_dict", lambda self, state: None)
+    monkeypatch.setattr("peer_rl.plugin.ConstrainedPEER.load_state_dict", lambda self, state: None)
     assert leavings(tiny_run("dqn", tmp_path / "broken", **AUTO)) != leavings(whole)
 
 

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from rendering import HAS_GL
 from running import leavings, peer_rl
-from test_video import HAS_GL
 
 _NETWORKS = ["--critic.hidden", "16", "16", "--actor.hidden", "16", "16"]
 _SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-every", "1000", "--eval-episodes", "1"]

@@ -8,14 +8,15 @@ import pytest
 import torch
 from running import OURS, final, leavings, tiny_config, tiny_run, toy, toy_config, weights
 
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.make import make_env, spec_of
-from peer_rl.envs.tasks import TASKS, find_task
-from peer_rl.regularizers import NoRegularizer
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.plugin import NoRegularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.tasks import TASKS, find_task
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.loop import Trainer, build_agent
+from peer_rl.training.loop import Trainer
 from peer_rl.training.rundir import LOGS, RunDirectory, read_config
-from peer_rl.training.seeding import Stream
 from peer_rl.training.trees import pack, unpack
 
 pytestmark = pytest.mark.parametrize("agent", OURS)

@@ -17,15 +17,15 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import peer_rl as package
-from peer_rl.configs import AGENTS, as_dict, configure
-from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError, RunError
-from peer_rl.experiments.runs import find_runs, group_runs
-from peer_rl.training.api import load, train
+from peer_rl.launch.api import load, train
+from peer_rl.report.runs import find_runs, group_runs
+from peer_rl.rng import episode_seed
+from peer_rl.sb3.trainer import OnPolicyTrainer
+from peer_rl.settings import AGENTS, as_dict, configure
+from peer_rl.settings.tasks import TASKS, find_task
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.onpolicy import OnPolicyTrainer
 from peer_rl.training.rundir import LOGS, read_config, read_json
-from peer_rl.training.seeding import episode_seed
 
 THEIRS = sorted(name for name, entry in AGENTS.items() if entry.packages)
 each = pytest.mark.parametrize("agent", THEIRS)
@@ -346,13 +346,9 @@ class TestRefusals:
         assert not (tmp_path / "here").exists()
 
 
-def test_profiles_leave_out_what_an_agent_does_not_have(monkeypatch):
-    from peer_rl.configs import presets
-
-    layer = {"learning.start_steps": presets.Value(10, "x"), "steps": presets.Value(4_000, "x")}
-    monkeypatch.setitem(presets.PROFILES, ("gym", "smoke"), layer)
-    monkeypatch.delitem(presets.AGENT_PROFILES, ("ppo", "smoke"))
-    assert configure("ppo", "gym/CartPole-v1", profile="smoke").steps == 4_000
+def test_profiles_leave_out_what_an_agent_does_not_have(more_settings):
+    more_settings("gym", {"learning.start_steps": 10, "protocol.eval_every": 123}, profile="smoke")
+    assert configure("ppo", "gym/CartPole-v1", profile="smoke").protocol.eval_every == 123
     assert configure("dqn", "gym/CartPole-v1", profile="smoke").learning.start_steps == 10
 
 

@@ -11,10 +11,10 @@ import toy_envs
 from running import OURS, PIXELS, final, tiny_config, toy_config
 
 import peer_rl
-from peer_rl.configs import AGENTS
 from peer_rl.errors import RunError
+from peer_rl.launch.api import train
+from peer_rl.settings import AGENTS
 from peer_rl.training import loop
-from peer_rl.training.api import train
 from peer_rl.training.checkpoint import Checkpoints
 from peer_rl.training.rundir import run_path
 from peer_rl.training.trees import all_finite

@@ -10,15 +10,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from test_video import read
+from rendering import read
 
-from peer_rl.envs.atari_games import GAMES, human_normalised
 from peer_rl.envs.make import make_env, spec_of
-from peer_rl.envs.tasks import TASKS, find_task
 from peer_rl.errors import ConfigError
+from peer_rl.rng import Stream
+from peer_rl.settings.atari_games import GAMES, human_normalised
+from peer_rl.settings.tasks import TASKS, find_task
 from peer_rl.training.evaluate import evaluate
-from peer_rl.training.seeding import Stream
-from peer_rl.video import record
+from peer_rl.training.video import record
 
 ATARI = {name: task for name, task in TASKS.items() if task.suite == "atari"}
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from rendering import HAS_GL, read
 from running import peer_rl
-from test_video import HAS_GL, read
 
-from peer_rl.configs import configure
 from peer_rl.envs import headless
 from peer_rl.envs.make import make_env, spec_of
-from peer_rl.envs.tasks import TASKS, Picture, find_task
 from peer_rl.errors import ConfigError
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.settings import configure
+from peer_rl.settings.tasks import TASKS, Picture, find_task
 from peer_rl.training.loop import Trainer
-from peer_rl.video import record
+from peer_rl.training.video import record
 
 DMC = {name: task for name, task in TASKS.items() if task.suite == "dmc"}
 DRAFT = Picture(64, "draft")
@@ -269,7 +269,7 @@ def test_a_checkpoint_writes_only_the_frames_that_came_after_the_one_before(tmp_
 
 NOISE = """
 from peer_rl.envs.make import make_env
-from peer_rl.envs.tasks import find_task
+from peer_rl.settings.tasks import find_task
 env = make_env(find_task("dmc/cheetah-run"))
 env.reset(seed=0)
 env.step(env.action_space.sample())

@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 from peer_rl.envs import gridworld
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, START
 from peer_rl.envs.make import make_env, spec_of
-from peer_rl.envs.tasks import find_task
+from peer_rl.settings.tasks import find_task
 
 UP, DOWN, LEFT, RIGHT = range(4)
 

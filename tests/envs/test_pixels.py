@@ -6,7 +6,7 @@ from picture_envs import HEIGHT, WIDTH
 
 from peer_rl.envs.make import make_env, spec_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
+from peer_rl.settings.tasks import find_task
 
 CHANNELS = {"grey": 1, "grey_with_axis": 1, "colour": 3}
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from running import peer_rl
 
-from peer_rl.configs import configure
-from peer_rl.envs.engines import engine_of
 from peer_rl.envs.make import make_env
-from peer_rl.envs.tasks import TASKS, find_task
+from peer_rl.envs.simulators import engine_of
 from peer_rl.errors import ConfigError
-from peer_rl.training.api import train
+from peer_rl.launch.api import train
+from peer_rl.settings import configure
+from peer_rl.settings.tasks import TASKS, find_task
 from peer_rl.training.rundir import RunDirectory
 
 SUITES = sorted(name for name, task in TASKS.items() if task.suite in ("pybullet", "mujoco"))
@@ -93,7 +93,7 @@ def test_a_games_manifest_tells_ales_version_and_opencvs(tmp_path):
 
 NOISE = """
 from peer_rl.envs.make import make_env
-from peer_rl.envs.tasks import find_task
+from peer_rl.settings.tasks import find_task
 print("before")
 env = make_env(find_task({name!r}))
 env.reset(seed=0)
@@ -169,7 +169,7 @@ def test_the_engine_of_any_task_is_known(name, engine):
 def test_a_missing_simulator_names_the_pip_line(blocked, task, words):
     code = (
         f"import sys; sys.modules[{blocked!r}] = None\n"
-        "from peer_rl.envs.make import make_env\nfrom peer_rl.envs.tasks import find_task\n"
+        "from peer_rl.envs.make import make_env\nfrom peer_rl.settings.tasks import find_task\n"
         f"try: make_env(find_task({task!r}))\nexcept ValueError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,10 +12,10 @@ import torch
 from continuous import CPU, SPEC, stream
 
 from peer_rl.agents.td3 import TD3, build
-from peer_rl.configs.actor_critic import TD3Config
-from peer_rl.configs.networks import ActorConfig, CriticConfig
-from peer_rl.regularizers import make
+from peer_rl.plugin import make
 from peer_rl.replay.batch import Batch
+from peer_rl.settings.networks import ActorConfig, CriticConfig
+from peer_rl.settings.td3 import TD3Config
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "plug_into_your_agent.py"
 WIDTH, ROWS, GAMMA = 24, 32, 0.97

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from peer_rl.configs.networks import CriticConfig
 from peer_rl.networks.critics import ActionValues, EnsembleCritic
+from peer_rl.settings.networks import CriticConfig
 
 HEADS, INPUTS = 4, 5
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from peer_rl.configs.networks import CriticConfig, EncoderConfig
 from peer_rl.networks.critics import ActionValues
 from peer_rl.networks.encoders import ConvEncoder, as_floats
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 
 ATARI = (4, 84, 84)
 

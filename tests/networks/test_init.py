@@ -6,10 +6,10 @@ import pytest
 import torch
 from scipy import stats
 
-from peer_rl.configs.networks import ActorConfig, CriticConfig
 from peer_rl.networks.actors import DeterministicActor
 from peer_rl.networks.critics import EnsembleCritic
 from peer_rl.networks.mlp import linear
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 INPUTS, OUTPUTS = 60, 40
 

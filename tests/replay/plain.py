@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from peer_rl.configs.run import LearningConfig, PrioritisedConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.make import make_replay
 from peer_rl.replay.replay import Replay
+from peer_rl.settings.run import LearningConfig, PrioritisedConfig
 
 CPU = torch.device("cpu")
 GAMMA = 0.9

@@ -9,9 +9,9 @@ import pytest
 from replay.plain import CPU, PlainReplay, frame_spec, replay_of
 from running import tiny_config, tiny_run
 
-from peer_rl.configs.run import LearningConfig, PrioritisedConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
+from peer_rl.launch.api import train
 from peer_rl.replay import make
 from peer_rl.replay.frames import FrameStore
 from peer_rl.replay.make import check_memory, make_replay, replay_size
@@ -19,7 +19,7 @@ from peer_rl.replay.memory import available_memory
 from peer_rl.replay.priority import PrioritisedSampler
 from peer_rl.replay.uniform import UniformSampler
 from peer_rl.replay.vectors import VectorStore
-from peer_rl.training.api import train
+from peer_rl.settings.run import LearningConfig, PrioritisedConfig
 
 ATARI = EnvSpec((4, 84, 84), "uint8", stack=4, actions=18)
 BOX = {"action_shape": (6,), "action_low": (-1.0,) * 6, "action_high": (1.0,) * 6}

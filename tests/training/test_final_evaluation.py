@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from running import leavings, tiny_run, weights
 
-from peer_rl.configs import configure
+from peer_rl.launch.api import train
+from peer_rl.settings import configure
 from peer_rl.training import observers
-from peer_rl.training.api import train
 from peer_rl.training.evaluate import Evaluation, Quota
 from peer_rl.training.files import read_json_lines
 

@@ -9,7 +9,7 @@ import pytest
 from running import leavings, peer_rl, tiny_config
 
 from peer_rl.cli.train import read_options
-from peer_rl.training import api
+from peer_rl.launch import api
 from peer_rl.training.memory import keep_freed_memory
 
 GRID = ["dqn", "--task", "gridworld/paper", "--profile", "smoke", "--steps", "700"]

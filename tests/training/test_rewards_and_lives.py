@@ -3,9 +3,9 @@
 import pytest
 from picture_envs import Lives
 
-from peer_rl.configs import configure
+from peer_rl.launch.api import train
 from peer_rl.replay.replay import Replay
-from peer_rl.training.api import train
+from peer_rl.settings import configure
 from peer_rl.training.files import read_json_lines
 
 GAME = len(Lives.rewards)

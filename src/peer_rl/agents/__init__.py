@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from peer_rl.regularizers import Features, Regularizer
+from peer_rl.plugin import Features, Regularizer
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
 
 Array = np.ndarray[Any, Any]
 

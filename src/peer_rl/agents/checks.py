@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 
-from peer_rl.configs.networks import EncoderConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
-from peer_rl.regularizers import Regularizer
+from peer_rl.plugin import Regularizer
+from peer_rl.settings.networks import EncoderConfig
 
 
 def check_vectors(agent: str, spec: EnvSpec) -> None:

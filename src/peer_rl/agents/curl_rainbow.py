@@ -11,15 +11,15 @@ from torch.nn import functional as F
 
 from peer_rl.agents.checks import check_pixels
 from peer_rl.agents.rainbow import Rainbow, check_head
-from peer_rl.augment import random_crop_and_pad
-from peer_rl.configs.rainbow import CURLRainbowConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
+from peer_rl.networks.augment import random_crop_and_pad
 from peer_rl.networks.distributional import DistributionalValues
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.target import SoftUpdate, target_of
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.curl_rainbow import CURLRainbowConfig
 
 
 class Projection(nn.Module):

@@ -14,13 +14,13 @@ from torch.nn import functional as F
 
 from peer_rl.agents.checks import check_pixels
 from peer_rl.agents.pixel_sac import PixelSAC, build_sac
-from peer_rl.augment import centre_crop, random_crop
-from peer_rl.configs.pixel_actor_critic import CURLSACConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
+from peer_rl.networks.augment import centre_crop, random_crop
 from peer_rl.networks.optimizer import Adam
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.curl_sac import CURLSACConfig
 
 
 class Contrastive:

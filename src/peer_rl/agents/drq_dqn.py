@@ -7,11 +7,11 @@ from torch import Tensor
 
 from peer_rl.agents.checks import check_features, check_pixels
 from peer_rl.agents.dqn import DQN
-from peer_rl.augment import random_flip, random_intensity, random_rotation, random_shift
-from peer_rl.configs.agents import DrQDQNConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.networks.augment import random_flip, random_intensity, random_rotation, random_shift
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.drq_dqn import DrQDQNConfig
 
 
 def build(settings: DrQDQNConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> DQN:

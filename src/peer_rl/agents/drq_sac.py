@@ -7,11 +7,11 @@ from torch import Tensor
 
 from peer_rl.agents.checks import check_pixels
 from peer_rl.agents.pixel_sac import PixelSAC, build_sac
-from peer_rl.augment import random_shift
-from peer_rl.configs.pixel_actor_critic import DrQSACConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.networks.augment import random_shift
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.drq_sac import DrQSACConfig
 
 
 def build(

@@ -9,17 +9,17 @@ from torch import Tensor
 
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_pixels
-from peer_rl.augment import random_shift
-from peer_rl.configs.pixel_actor_critic import DrQv2Config
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.networks.augment import random_shift
 from peer_rl.networks.critics import CriticOutput
 from peer_rl.networks.encoders import ConvEncoder, as_floats
+from peer_rl.networks.latent import Latent, LatentCritic, LatentPolicy
 from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.pixels import Latent, LatentCritic, LatentPolicy
 from peer_rl.networks.target import SoftUpdate, target_of
-from peer_rl.regularizers import Features, Regularizer
+from peer_rl.plugin import Features, Regularizer
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings.drq_v2 import DrQv2Config
 
 
 class DrQv2:

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.td3 import TD3
-from peer_rl.configs.actor_critic import METD3Config
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.metd3 import METD3Config
 
 
 def build(settings: METD3Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> TD3:

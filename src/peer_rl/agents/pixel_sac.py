@@ -16,14 +16,14 @@ from torch import Tensor
 
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.sac import SAC
-from peer_rl.configs.pixel_actor_critic import PixelSACConfig
 from peer_rl.networks.actors import GaussianActor
 from peer_rl.networks.encoders import ConvEncoder, as_floats
-from peer_rl.networks.pixels import Latent, LatentCritic, LatentGaussian
+from peer_rl.networks.latent import Latent, LatentCritic, LatentGaussian
 from peer_rl.networks.target import SoftUpdate, target_of
-from peer_rl.regularizers import Features, Regularizer
+from peer_rl.plugin import Features, Regularizer
 from peer_rl.replay.batch import Batch
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
+from peer_rl.settings.pixel_sac import PixelSACConfig
 
 Look = Callable[[Tensor, Stream], Tensor]
 """Frames (B, C, H, W) as an update sees them: one view after the other, (views * B, C, h, w)."""

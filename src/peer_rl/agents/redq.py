@@ -7,10 +7,10 @@ from torch import Tensor
 
 from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.sac import SAC, networks
-from peer_rl.configs.actor_critic import REDQConfig
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.regularizers import Regularizer
-from peer_rl.training.seeding import Stream
+from peer_rl.plugin import Regularizer
+from peer_rl.rng import Stream
+from peer_rl.settings.redq import REDQConfig
 
 
 def average(q: Tensor) -> Tensor:

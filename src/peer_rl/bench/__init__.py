@@ -1,1 +1,5 @@
-"""``peer-rl bench``: how quick the loop and the update are, beside Stable-Baselines3 and SBX, on this machine."""
+"""What ``peer-rl bench`` measures, always as ratios from one process.
+
+`updates`, `pixel_updates`: an update with PEER, without it, and in Stable-Baselines3; `loops`, `contenders`: whole
+training runs; `passes`: where an update's time goes; `replays`: sampling; `renderers`: drawing frames.
+"""

@@ -45,7 +45,7 @@ class Pace:
 
 def run_ours(agent: str, threads: int, pace: Pace) -> None:
     """Our trainer as ``peer-rl train --beta 0`` runs it: run directory, metrics and diagnostics; evaluation off."""
-    from peer_rl.configs import configure
+    from peer_rl.settings import configure
     from peer_rl.training.loop import Trainer
     from peer_rl.training.memory import keep_freed_memory
     from peer_rl.training.processor import processor
@@ -76,7 +76,7 @@ def run_theirs(library: str, agent: str, threads: int, pace: Pace) -> None:
     from stable_baselines3.common.noise import NormalActionNoise
 
     from peer_rl.envs.make import make_env
-    from peer_rl.envs.tasks import find_task
+    from peer_rl.settings.tasks import find_task
 
     torch.set_num_threads(threads)
     algorithms: Any = __import__(library)

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from peer_rl.agents.make import build_agent
 from peer_rl.bench.updates import in_turns, ratio
-from peer_rl.configs import configure
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.launch.outlook import random_frames
 from peer_rl.replay.batch import Batch
-from peer_rl.training.loop import build_agent
+from peer_rl.rng import Stream
+from peer_rl.settings import configure
 from peer_rl.training.memory import keep_freed_memory
-from peer_rl.training.outlook import random_frames
-from peer_rl.training.seeding import Stream
 
 AGENTS = ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
 TASK = "dmc/cartpole-swingup"

@@ -14,7 +14,7 @@ import numpy as np
 
 from peer_rl.envs.headless import found_backends
 from peer_rl.envs.make import make_env
-from peer_rl.envs.tasks import Picture, find_task
+from peer_rl.settings.tasks import Picture, find_task
 
 TASKS = ("dmc/cartpole-swingup", "dmc/cheetah-run")
 SIZES = (84, 64)

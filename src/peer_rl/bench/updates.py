@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from peer_rl.agents import Agent
-from peer_rl.configs import configure
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.batch import Batch
-from peer_rl.training.loop import build_agent
+from peer_rl.rng import Stream
+from peer_rl.settings import configure
 from peer_rl.training.memory import keep_freed_memory
 from peer_rl.training.processor import processor
-from peer_rl.training.seeding import Stream
 
 BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
 _CPU = torch.device("cpu")

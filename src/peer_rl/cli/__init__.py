@@ -1,1 +1,4 @@
-"""The command ``peer-rl``: one file per subcommand, each imported only when it is called."""
+"""``peer-rl``: one module per command, none of which imports torch before it has to.
+
+`main` chooses the command; `options` holds what several commands share; `child` is ``peer-rl`` inside a process pool.
+"""

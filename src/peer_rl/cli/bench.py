@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from peer_rl.cli.options import parse
-from peer_rl.configs.checks import check_positive
 from peer_rl.errors import ConfigError, PeerError
+from peer_rl.settings.checks import check_positive
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
 Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2"]
@@ -61,7 +61,7 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     from peer_rl.bench.loops import race, side_by_side, usable_cores
     from peer_rl.bench.passes import AGENTS as PASSES
     from peer_rl.bench.passes import measure_passes
-    from peer_rl.bench.pixels import NETWORKS, measure_pixels
+    from peer_rl.bench.pixel_updates import NETWORKS, measure_pixels
     from peer_rl.bench.renderers import measure_renderers
     from peer_rl.bench.replays import CASES, measure_replay
     from peer_rl.bench.updates import measure

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from peer_rl.cli.options import parse
-from peer_rl.plugins import version_of
+from peer_rl.objects import version_of
 
 _CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 _EXTRAS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs import find_agent
-from peer_rl.configs.beta import describe_beta
-from peer_rl.configs.checks import check_not_negative, check_positive
+from peer_rl.settings import find_agent
+from peer_rl.settings.beta import describe_beta
+from peer_rl.settings.checks import check_not_negative, check_positive
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     check_not_negative("seed", options.seed)
     import numpy as np
 
-    from peer_rl.training.api import load
+    from peer_rl.launch.api import load
 
     policy = load(options.run, options.device)
     result = policy.evaluate(options.episodes, options.seed)

@@ -8,9 +8,9 @@ from typing import Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs import AGENTS, AgentEntry
-from peer_rl.envs.tasks import SUITES, TASKS
-from peer_rl.experiments import EXPERIMENTS
+from peer_rl.paper import EXPERIMENTS
+from peer_rl.settings import AGENTS, AgentEntry
+from peer_rl.settings.tasks import SUITES, TASKS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.errors import PeerError, RunError
+from peer_rl.errors import ConfigError, PeerError, RunError
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class ReportOptions:
     """Write report.html, its tables as CSV, Markdown and LaTeX, and its figures, about every run below some folders."""
 
     runs: Positional[tuple[Path, ...]] = (Path("runs"),)
-    """Run directories, or folders that hold some."""
+    """Run directories, folders that hold some, or a ledger: results/ledger.toml with its runs in results/ledger."""
     out: Path = Path("report")
     """Where the report goes."""
     title: str = "peer-rl report"
@@ -29,22 +29,28 @@ class ReportOptions:
 def main(arguments: list[str]) -> int:
     """Read, write, and say where the page is."""
     options = parse(ReportOptions, arguments, prog="peer-rl report")
-    write(options.runs, options.out, title=options.title, pictures=options.pictures)
+    plans = [path for path in options.runs if path.suffix == ".toml"]
+    if len(plans) > 1:
+        raise ConfigError("one ledger at a time")
+    folders = [path.with_suffix("") if path in plans else path for path in options.runs]
+    write(folders, options.out, title=options.title, plan=plans[0] if plans else None, pictures=options.pictures)
     return 0
 
 
-def write(paths: Sequence[Path], out: Path, *, title: str, pictures: bool = True) -> None:
-    """Report on every run at or below ``paths``, and print where the page is."""
-    from peer_rl.experiments.runs import find_runs
+def write(paths: Sequence[Path], out: Path, *, title: str, plan: Path | None = None, pictures: bool = True) -> None:
+    """Report on every run at or below ``paths``, by a ledger's plan if there is one, and print where the page is."""
+    from peer_rl.report.runs import find_runs
 
     records = find_runs(paths)
     if not records:
         places = ", ".join(str(path) for path in paths)
         raise RunError(f"no run directory below {places}; make one with: peer-rl train, or peer-rl reproduce gridworld")
     try:
-        from peer_rl.experiments.report import write_report
+        from peer_rl.paper.ledger import read_ledger
+        from peer_rl.paper.report import write_report
 
-        page = write_report(records, out, title=title, pictures=pictures)
+        ledger = read_ledger(plan) if plan else None
+        page = write_report(records, out, title=title, ledger=ledger, pictures=pictures)
     except ModuleNotFoundError as error:
         raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error
     unusable = sum(bool(record.problem) for record in records)

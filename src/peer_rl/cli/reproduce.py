@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs.checks import check_not_negative, check_positive
-from peer_rl.configs.run import Profile
 from peer_rl.errors import ConfigError, PeerError, RunError, nearest
-from peer_rl.experiments.catalogue import CATALOGUE
+from peer_rl.paper.catalogue import CATALOGUE
+from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.run import Profile
 
 if TYPE_CHECKING:
-    from peer_rl.experiments.plan import Plan
+    from peer_rl.paper.plan import Plan
 
 _ASK_ABOVE_HOURS = 1.0
 
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     """Plan, run, report, and say where everything is."""
     options = parse(ReproduceOptions, arguments, prog="peer-rl reproduce")
     _check(options)
-    from peer_rl.experiments.plan import Choice, describe, find_needs, make_plan
+    from peer_rl.paper.plan import Choice, describe, find_needs, make_plan
 
     try:
         options.runs.mkdir(parents=True, exist_ok=True)
@@ -105,20 +105,20 @@ def _ask(hours: float) -> None:
 
 
 def _run(plan: Plan, options: ReproduceOptions) -> None:
-    from peer_rl.experiments.engines import run_jobs
+    from peer_rl.launch.engines import run_jobs
 
     run_jobs(plan.jobs, engine=options.engine, workers=options.workers, address=options.address)
 
 
 def _report(plan: Plan, out: Path, runs: Path) -> None:
     """The report, with every planned run that there is not as missing."""
-    from peer_rl.experiments.runs import find_runs, group_runs, missing_runs
+    from peer_rl.report.runs import find_runs, group_runs, missing_runs
 
     found = find_runs([job.path for job in plan.jobs if job.path.is_dir()])
     records = [*found, *missing_runs(found, [job.config for job in plan.jobs], runs)]
     try:
-        from peer_rl.experiments.against import compare
-        from peer_rl.experiments.report import write_report
+        from peer_rl.paper.comparison import compare
+        from peer_rl.paper.report import write_report
 
         comparison = compare(plan.experiment, plan.runs, group_runs(records))
         title = plan.experiment.about[:1].upper() + plan.experiment.about[1:]

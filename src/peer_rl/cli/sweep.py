@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs.checks import check_fraction, check_positive
 from peer_rl.errors import ConfigError, PeerError, RunError
+from peer_rl.settings.checks import check_fraction, check_positive
 
 if TYPE_CHECKING:
-    from peer_rl.experiments.jobs import Job
-    from peer_rl.experiments.search import BetaSearch
+    from peer_rl.launch.jobs import Job
+    from peer_rl.launch.search import BetaSearch
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ def main(arguments: list[str]) -> int:
     check_fraction("gpu_share", options.gpu_share)
     if options.address and options.engine != "ray":
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
-    from peer_rl.experiments.sweep import read_sweep
+    from peer_rl.launch.sweep import read_sweep
 
     sweep = read_sweep(options.file, options.runs)
     search = None
     if options.search:
-        from peer_rl.experiments.search import search_beta
+        from peer_rl.launch.search import search_beta
 
         search = search_beta(sweep)
     if options.dry_run:
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) -> int:
     """Failed runs are told at the very end: the report comes all the same, and shows what is missing."""
-    from peer_rl.experiments.engines import conduct, make_engine, make_folder
+    from peer_rl.launch.engines import conduct, make_engine, make_folder
 
     make_folder(options.runs)
     failure: PeerError | None = None

@@ -12,15 +12,15 @@ from typing import Annotated, Any, Generic, TypeVar
 from tyro.conf import arg
 
 from peer_rl.cli.options import parse
-from peer_rl.configs import AGENTS, Origins, RunConfig, as_dict, find_agent
-from peer_rl.configs.beta import AUTO, check_weight, describe_beta
-from peer_rl.configs.checks import check_not_negative
-from peer_rl.configs.environment import sees_pixels, with_frames
-from peer_rl.configs.resolve import canonical, defaults
-from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import ConfigError
-from peer_rl.training.mirrors import PROJECT, Mirror, TensorBoard, WandB
+from peer_rl.settings import AGENTS, Origins, RunConfig, as_dict, find_agent
+from peer_rl.settings.beta import AUTO, check_weight, describe_beta
+from peer_rl.settings.checks import check_not_negative
+from peer_rl.settings.environment import sees_pixels, with_frames
+from peer_rl.settings.resolve import canonical, defaults
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import find_task
+from peer_rl.training.loggers import PROJECT, Mirror, TensorBoard, WandB
 
 Run = TypeVar("Run")
 _EXAMPLE_TASKS = {"discrete": "gym/CartPole-v1", "continuous": "pybullet/hopper", "either": "mujoco/hopper"}
@@ -55,8 +55,8 @@ def main(arguments: list[str]) -> int:
     options, origins = read_options(arguments)
     if options.dry_run:
         return _show_plan(options, origins)
-    from peer_rl.progress import TrainingBar, summary
-    from peer_rl.training.api import train
+    from peer_rl.launch.api import train
+    from peer_rl.launch.progress import TrainingBar, summary
 
     mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
     mirrors += [WandB(options.wandb)] if options.wandb else []
@@ -162,7 +162,7 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
     """The paper's settings for pixels take days without a GPU: better said before than seen after."""
-    from peer_rl.training.outlook import foretell
+    from peer_rl.launch.outlook import foretell
     from peer_rl.training.rundir import read_json, run_path
 
     status = run_path(options.run, options.runs) / "status.json"
@@ -182,7 +182,7 @@ def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
     for path, value in as_dict(options.run).items():
         table.add_row(path, str(value), origins.get(path, "default"))
     Console().print(table)
-    from peer_rl.training.api import rehearse
+    from peer_rl.launch.api import rehearse
 
     plan = rehearse(options.run, runs=options.runs).plan
     if plan:

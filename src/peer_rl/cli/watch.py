@@ -9,7 +9,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.configs.checks import check_not_negative, check_positive
+from peer_rl.settings.checks import check_not_negative, check_positive
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def main(arguments: list[str]) -> int:
             check_positive(name, getattr(options, name))
     from rich.console import Console
 
-    from peer_rl.training.api import load
-    from peer_rl.video import check_installed, record
+    from peer_rl.launch.api import load
+    from peer_rl.training.video import check_installed, record
 
     check_installed()
     policy = load(options.run, options.device)

@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 from gymnasium.wrappers import AtariPreprocessing, TimeLimit
 
-from peer_rl.envs.tasks import Task
+from peer_rl.settings.tasks import Task
 
 Env = gym.Env[Any, Any]
 EPISODE_FRAMES = 108_000

@@ -11,7 +11,7 @@ from dm_control.mujoco import Camera
 from gymnasium import spaces
 
 from peer_rl.envs.headless import draw_quickly
-from peer_rl.envs.tasks import Picture, Task
+from peer_rl.settings.tasks import Picture, Task
 
 CAMERA = 0
 """The camera that CURL's and DrQ's code film the paper's tasks with (dmc2gym's default)."""

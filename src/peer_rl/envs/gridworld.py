@@ -7,15 +7,11 @@ episode; every other step pays 0; bumping into a wall leaves the agent where it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-
-if TYPE_CHECKING:
-    from peer_rl.agents import Agent
-    from peer_rl.training.seeding import Stream
 
 ROWS, COLUMNS = 4, 5
 STATES = ROWS * COLUMNS
@@ -78,38 +74,3 @@ class GridWorld(gym.Env[np.int64, np.int64]):
 
 
 gym.register("peer-rl/GridWorld-v0", entry_point="peer_rl.envs.gridworld:GridWorld", max_episode_steps=100)
-
-
-def probe(agent: Agent, rng: Stream) -> dict[str, Any]:
-    """Figure 3's quantities: every state but S_T with its greedy action.
-
-    (b) mean cosine of phi(s) and the target's phi(s'), (c) max Q(S_1) - max Q(S_2), (a) max Q of every state.
-    """
-    import torch
-
-    from peer_rl.diagnostics import diagnose
-    from peer_rl.replay.batch import Batch
-
-    states = np.arange(STATES - 1)
-    one_hot = np.eye(STATES, dtype=np.float32)
-    first = np.ones(len(states), dtype=bool)
-    actions = agent.act(one_hot[states], first=first, explore=False, rng=rng)
-    arrivals = np.array([move(int(s), int(a)) for s, a in zip(states, actions, strict=True)])
-    arrived = arrivals == GOAL
-    batch = Batch.from_numpy(
-        obs=one_hot[states],
-        action=actions,
-        reward=(REWARD * arrived).astype(np.float32),
-        discount=(1.0 - arrived).astype(np.float32),
-        next_obs=one_hot[arrivals],
-        device=agent.device,
-    )
-    with torch.no_grad():
-        features = agent.temporal_difference(batch, rng).features
-        values = agent.value(one_hot).tolist()
-    report = diagnose(features.phi, features.phi_next)
-    return {
-        "probe_cosine": report.cosine,
-        "probe_q_difference": values[S1] - values[S2],
-        "probe_max_q": values[:GOAL],
-    }

@@ -11,15 +11,15 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
-from peer_rl.configs.environment import check_environment, picture_of, task_of
-from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.engines import check_installed, engine_of, quiet, settle
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
 from peer_rl.envs.pixels import StackedFrames, is_picture
+from peer_rl.envs.simulators import check_installed, engine_of, quiet, settle
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import Picture, Task
 from peer_rl.errors import ConfigError
-from peer_rl.plugins import load_object
+from peer_rl.objects import load_object
+from peer_rl.settings.environment import check_environment, picture_of, task_of
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import Picture, Task
 
 Env = gym.Env[Any, Any]
 TIME_LIMIT = 10_000

@@ -1,1 +1,5 @@
-"""Networks. Every critic returns a CriticOutput, so that phi is never hidden."""
+"""Networks, and what acts on their weights and inputs.
+
+`mlp`, `encoders`, `noisy` are the layers; `critics`, `actors`, `latent`, `distributional`, `decoder` put them together;
+`augment` shifts and crops frames; `optimizer` and `target` change weights.
+"""

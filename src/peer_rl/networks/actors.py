@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.configs.networks import ActorConfig
 from peer_rl.networks.mlp import linear, mlp
+from peer_rl.settings.networks import ActorConfig
 
 
 class DeterministicActor(nn.Module):

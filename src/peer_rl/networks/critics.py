@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.configs.networks import CriticConfig, EncoderConfig
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.mlp import linear, mlp
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 
 
 class CriticOutput(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from peer_rl.configs.networks import CriticConfig, EncoderConfig
 from peer_rl.networks.encoders import initialise
 from peer_rl.networks.mlp import linear
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 
 
 class ConvDecoder(nn.Module):

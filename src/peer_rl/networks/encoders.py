@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.augment import channels_last_floats
-from peer_rl.configs.networks import EncoderConfig
+from peer_rl.networks.augment import channels_last_floats
+from peer_rl.settings.networks import EncoderConfig
 
 
 class ConvEncoder(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from peer_rl.configs.networks import ActorConfig, CriticConfig
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 Shape = ActorConfig | CriticConfig
 """Hidden layers and initial weights."""

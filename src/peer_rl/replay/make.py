@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from peer_rl.configs.run import LearningConfig, PrioritisedConfig
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.replay.frames import FrameStore, frame_columns
@@ -18,6 +17,7 @@ from peer_rl.replay.sumtree import SumTree
 from peer_rl.replay.uniform import UniformSampler
 from peer_rl.replay.vectors import VectorStore, vector_columns
 from peer_rl.replay.windows import Windows
+from peer_rl.settings.run import LearningConfig, PrioritisedConfig
 
 _LARGE = 100_000_000
 _INDEX_BYTES = 8

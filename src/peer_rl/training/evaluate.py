@@ -12,7 +12,7 @@ from peer_rl.agents import Actor
 from peer_rl.envs.make import Env
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import RunError
-from peer_rl.training.seeding import Stream
+from peer_rl.rng import Stream
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,16 @@ import numpy as np
 import torch
 
 from peer_rl.agents import Agent, Array
-from peer_rl.configs import AGENTS, find_agent
-from peer_rl.configs.beta import settle_beta
-from peer_rl.configs.environment import task_of
-from peer_rl.configs.run import AnyRunConfig
+from peer_rl.agents.make import build_agent
 from peer_rl.envs.make import env_of, spec_of
-from peer_rl.envs.spec import EnvSpec
-from peer_rl.errors import CheckpointError, ConfigError
-from peer_rl.plugins import load_object
-from peer_rl.regularizers import ConstrainedPEER, Regularizer, make
+from peer_rl.errors import CheckpointError
 from peer_rl.replay.make import make_replay, replay_size
-from peer_rl.training.mirrors import Mirror
+from peer_rl.rng import Streams, episode_seed
+from peer_rl.settings.environment import task_of
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.training.loggers import Mirror
 from peer_rl.training.observers import Observers, Progress
 from peer_rl.training.rundir import RunDirectory
-from peer_rl.training.seeding import Stream, Streams, episode_seed
 from peer_rl.training.trees import all_finite
 
 _COUNTERS = ("step", "episode", "updates")
@@ -204,32 +200,3 @@ class Trainer:
         except (KeyError, ValueError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"{checkpoint.folder} does not fit this version of the agent: {reason}") from error
-
-
-def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Agent:
-    """The config's agent, freshly initialised. Nothing here depends on beta but the regularizer (law 1)."""
-    entry = find_agent(config.agent)
-    kind = "discrete" if spec.actions else "continuous"
-    if entry.actions not in (kind, "either"):
-        seen = "frames" if spec.is_image else "vectors"
-        fitting = [name for name, other in AGENTS.items() if other.fits(actions=kind, observations=seen)]
-        raise ConfigError(
-            f"{config.agent} needs {entry.actions} actions, but {config.task} has {kind} ones; "
-            f"agents that fit: {', '.join(fitting)}"
-        )
-    try:
-        regularizer = _regularizer_of(config)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    rng = Stream(config.seed, "initialise", device=torch.device("cpu"))
-    agent: Agent = load_object(entry.build)(config.settings, spec, regularizer=regularizer, rng=rng, device=device)
-    return agent
-
-
-def _regularizer_of(config: AnyRunConfig) -> Regularizer:
-    settled = settle_beta(config)
-    if settled.beta != "auto":
-        return make(settled.regularizer, settled.beta)
-    assert settled.beta_target is not None
-    assert settled.beta_rate is not None
-    return ConstrainedPEER(settled.beta_target, settled.beta_rate)

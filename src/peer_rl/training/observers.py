@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from peer_rl.agents import Actor, Agent
-from peer_rl.configs.run import AnyRunConfig
 from peer_rl.envs.make import env_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.envs.tasks import find_task
 from peer_rl.errors import RunError
-from peer_rl.plugins import load_object
 from peer_rl.replay.replay import Replay
+from peer_rl.rng import Stream, episode_seed
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import find_task
 from peer_rl.training.evaluate import Evaluation, Quota, evaluate
-from peer_rl.training.inspect import inspect
+from peer_rl.training.gridworld_probe import probe
+from peer_rl.training.loggers import Mirror
 from peer_rl.training.metrics import Window
-from peer_rl.training.mirrors import Mirror
+from peer_rl.training.representation import inspect
 from peer_rl.training.rundir import LOGS, RunDirectory
-from peer_rl.training.seeding import Stream, episode_seed
 
 _SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
 
@@ -207,8 +207,7 @@ class Observers(Recorder):
     ) -> None:
         super().__init__(config, run, progress, spec=spec, show=show, mirrors=mirrors)
         self.agent, self.replay, self.rng = agent, replay, rng
-        probe = find_task(config.task).probe
-        self.probe = load_object(probe) if probe else None
+        self.probe = probe if find_task(config.task).suite == "gridworld" else None
         self.window = Window()
         self.inspected_at = -1
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 from filelock import FileLock, Timeout
 
-from peer_rl.configs import as_dict, find_agent, from_dict, variant
-from peer_rl.configs.environment import picture_of
-from peer_rl.configs.resolve import defaults, option_name
-from peer_rl.configs.run import AnyRunConfig
-from peer_rl.envs.tasks import Task, find_task
 from peer_rl.errors import RunError
-from peer_rl.plugins import version_of
+from peer_rl.objects import version_of
+from peer_rl.settings import as_dict, find_agent, from_dict, variant
+from peer_rl.settings.environment import picture_of
+from peer_rl.settings.resolve import defaults, option_name
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import Task, find_task
 from peer_rl.training.files import JsonLines, check_length, replace_file
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class RunDirectory:
         path = self.path / "manifest.json"
         if path.exists() and not again:
             return
-        from peer_rl.envs.engines import MODULES, engine_of  # here: reading runs needs no Gymnasium
+        from peer_rl.envs.simulators import MODULES, engine_of  # here: reading runs needs no Gymnasium
 
         task = find_task(self.config.task)
         packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)

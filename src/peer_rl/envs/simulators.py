@@ -1,0 +1,122 @@
+"""The simulators under some tasks: which one a task needs, and what keeps it quiet and reproducible."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import gymnasium as gym
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.tasks import Task
+
+MODULES = {
+    "pybullet": ("pybullet", "pybullet_envs_gymnasium"),
+    "mujoco": ("mujoco", "imageio"),
+    "dmc": ("dm_control", "mujoco"),
+    "atari": ("ale_py", "cv2"),
+}
+"""What each of our extras must bring; Gymnasium's MuJoCo environments import imageio before anything is drawn, and its
+preprocessing of Atari's frames imports cv2."""
+_PACKAGES = {"pybullet_envs_gymnasium": "pybullet", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
+
+
+def engine_of(task: Task) -> str:
+    """pybullet, mujoco, dmc, atari or an empty string, also for gym/ANY-ID. Imports none of them."""
+    if task.extra or task.suite == "custom":
+        return task.extra
+    module, colon, _ = task.make.partition(":")
+    spec = gym.registry.get(task.make)
+    entry = module if colon else str(spec.entry_point) if spec else ""
+    return next((engine for package, engine in _PACKAGES.items() if entry.startswith(package)), "")
+
+
+def check_installed(task: Task, engine: str) -> None:
+    """Name the pip line if the engine is missing."""
+    missing = [module for module in MODULES.get(engine, ()) if find_spec(module) is None]
+    if missing:
+        raise ConfigError(
+            f"task {task.name} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[{engine}]'"
+        )
+
+
+@contextlib.contextmanager
+def quiet(engine: str) -> Iterator[None]:
+    """No chatter while an environment is made: PyBullet's build date, ALE's banner, everybody's deprecations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
+        silence = {
+            "pybullet": _silent_descriptors,
+            "mujoco": _no_mujoco_warnings,
+            "dmc": _no_absl_warnings,
+            "atari": _no_ale_banner,
+        }
+        with silence.get(engine, contextlib.nullcontext)():
+            yield
+
+
+@contextlib.contextmanager
+def _silent_descriptors() -> Iterator[None]:
+    """PyBullet prints from C, so Python's sys.stdout is not what must be silenced."""
+    flush = ctypes.CDLL(None).fflush if os.name == "posix" else lambda _: None
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    flush(None)
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for descriptor in kept:
+            os.dup2(nowhere, descriptor)
+        yield
+    finally:
+        flush(None)  # what C has buffered would come out later
+        for descriptor, original in kept.items():
+            os.dup2(original, descriptor)
+            os.close(original)
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
+def _no_mujoco_warnings() -> Iterator[None]:
+    """HalfCheetah's model makes MuJoCo warn of its own syntax, on stderr and in a MUJOCO_LOG.TXT beside the user."""
+    import mujoco
+
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+@contextlib.contextmanager
+def _no_absl_warnings() -> Iterator[None]:
+    """dm_control hands the same warnings to Abseil's logger."""
+    logger = logging.getLogger("absl")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+@contextlib.contextmanager
+def _no_ale_banner() -> Iterator[None]:
+    """ALE greets on stderr when the first game is made. Its environments ask for errors only, right after that."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    yield
+
+
+def settle(env: gym.Env[object, object], engine: str) -> None:
+    """A fresh PyBullet robot's first episode differs from the same episode later: spend one reset on it (law 3)."""
+    if engine == "pybullet":
+        env.reset()

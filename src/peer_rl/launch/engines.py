@@ -1,0 +1,141 @@
+"""Runs many trainings, on this machine or on a Ray cluster; those that are finished already are left alone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from peer_rl.errors import RunError
+from peer_rl.launch.board import Board
+from peer_rl.launch.jobs import Job, merge
+from peer_rl.training.files import read_json_lines
+
+EngineName = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that needs no more care; ``reason`` says why it failed, None if it is finished."""
+
+    job: Job
+    reason: str | None = None
+
+
+class Engine(Protocol):
+    """Something that trains jobs. ``with`` it: leaving the block stops whatever still runs."""
+
+    capacity: str
+    """How much it does at a time, for people."""
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Take these jobs, none of which is finished."""
+
+    def poll(self) -> list[Ended]:
+        """Start what can be started, wait a moment, and tell what has ended since the last time."""
+
+    def running(self) -> list[Job]:
+        """The jobs that train right now."""
+
+    def notes(self) -> dict[str, str]:
+        """By title, what running jobs wait for, if anything."""
+
+    def news(self) -> list[str]:
+        """Sentences for people, each told once."""
+
+    def stop(self) -> None:
+        """Stop all trainings; they can go on later."""
+
+
+def make_engine(
+    name: EngineName = "local",
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    gpu_share: float | None = None,
+) -> AbstractContextManager[Engine]:
+    """The engine of that name; ``workers`` is how many runs it trains at a time, as many as fit if None."""
+    if name == "ray":
+        from peer_rl.launch.ray_engine import ray_engine
+
+        return ray_engine(workers=workers, address=address, gpu_share=gpu_share)
+    from peer_rl.launch.pool import local_engine
+
+    return local_engine(workers)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    gpu_share: float | None = None,
+) -> None:
+    """Run what is missing; raises RunError at the end if any run failed."""
+    with make_engine(engine, workers=workers, address=address, gpu_share=gpu_share) as made:
+        conduct(jobs, made)
+
+
+def conduct(jobs: Sequence[Job], engine: Engine) -> None:
+    """Run what is missing on an engine that is there; raises RunError at the end if any run failed."""
+    jobs = merge(list(jobs))
+    waiting = [job for job in jobs if not job.finished()]
+    failed: list[Ended] = []
+    with _stopping_on_sigterm(), Board(jobs) as board:
+        board.ended = len(jobs) - len(waiting)
+        board.say(f"{len(jobs)} runs: {board.ended} done, {len(waiting)} to do, {engine.capacity}")
+        try:
+            engine.submit(waiting)
+            left = len(waiting)
+            while left:
+                for ended in engine.poll():
+                    left -= 1
+                    failed += [ended] if ended.reason else []
+                    board.end(ended.job, _verdict(ended))
+                for sentence in engine.news():
+                    board.say(sentence)
+                board.update(engine.running(), engine.notes())
+        except KeyboardInterrupt:
+            board.say("stopping the trainings ...")
+            raise
+        finally:
+            engine.stop()
+    if failed:
+        raise RunError(f"{len(failed)} of {len(jobs)} runs failed. {'; '.join(_failure(ended) for ended in failed)}")
+
+
+def _verdict(ended: Ended) -> str:
+    if ended.reason:
+        return f"FAILED: {ended.reason} (log: {ended.job.log})"
+    evaluations = read_json_lines(ended.job.path / "eval.jsonl")
+    return f"finished, last evaluation {evaluations[-1]['mean']:.1f}" if evaluations else "finished"
+
+
+def _failure(ended: Ended) -> str:
+    return f"{ended.job.label}: {ended.reason} (log: {ended.job.log})"
+
+
+@contextmanager
+def _stopping_on_sigterm() -> Iterator[None]:
+    """A scheduler's stop is as good as Ctrl-C: it takes the trainings along."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def make_folder(runs: Path) -> None:
+    """The folder for run directories, or an error that says what to do."""
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {runs} ({error.strerror}); choose another place with --runs") from error

@@ -1,0 +1,119 @@
+"""One training among many: what it is, how far it is, and why it failed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from peer_rl.errors import ConfigError, PeerError
+from peer_rl.settings import as_dict
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.training.rundir import command_of, read_config, read_json, run_path
+
+_LOG_TAIL = 4096
+
+
+@dataclass
+class Job:
+    """One training, as the command line that a person would type."""
+
+    config: AnyRunConfig
+    arguments: list[str]
+    """What follows ``peer-rl train``, but for --runs and ``extra``."""
+    runs: Path
+    extra: tuple[str, ...] = ()
+    """Options of ``peer-rl train`` that are no settings of the run, such as --checkpoint-seconds."""
+    memory: int = 0
+    """Bytes that the run grows to; 0 if nobody has asked yet (``needs.py``)."""
+    path: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.path = run_path(self.config, self.runs)
+
+    @classmethod
+    def of(cls, config: AnyRunConfig, runs: Path, *, extra: tuple[str, ...] = ()) -> Job:
+        """The job of a config."""
+        arguments = command_of(config)[2:]
+        if config.preset:
+            arguments += ["--preset", config.preset]
+        if config.device != "auto":
+            arguments += ["--device", config.device]
+        return cls(config, arguments, runs, extra)
+
+    @property
+    def label(self) -> str:
+        """Short name: variant and seed."""
+        return f"{self.path.parent.name} {self.path.name}"
+
+    @property
+    def title(self) -> str:
+        """Name that tells tasks apart, for lists."""
+        return f"{self.path.parents[1].name} {self.label}"
+
+    @property
+    def log(self) -> Path:
+        """Where what the training prints goes."""
+        return self.path / "log.txt"
+
+    @property
+    def command(self) -> str:
+        """The command that trains this run by hand."""
+        return shlex.join(["peer-rl", *self.words])
+
+    @property
+    def words(self) -> list[str]:
+        """The command, word by word, after the program's name."""
+        return ["train", *self.arguments, *self.extra, "--runs", str(self.runs)]
+
+    def status(self) -> dict[str, Any]:
+        """The run's own status.json; empty before its first second."""
+        return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
+
+    def finished(self) -> bool:
+        """Whether the run needs nothing more. One with other settings is started, which then tells the differences."""
+        try:
+            if self.status().get("state") != "finished":
+                return False
+            theirs = as_dict(read_config(self.path))
+        except PeerError:  # a damaged directory: training tells what is wrong with it
+            return False
+        return theirs == as_dict(replace(self.config, device=theirs["device"]))
+
+    def share(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        try:
+            status = self.status()
+        except PeerError:
+            return 0.0
+        done, total = status.get("done"), status.get("total")
+        return done / total if isinstance(done, int) and isinstance(total, int) and total else 0.0
+
+    def last_words(self) -> str:
+        """The last line of the log: what a failed run said, or what a run that does not move waits for."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
+                lines = log.read().decode(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1].strip() if lines else ""
+
+    def complaint(self) -> str:
+        """The last thing that a failed run said."""
+        return self.last_words() or "it said nothing"
+
+
+def merge(jobs: list[Job]) -> list[Job]:
+    """Each run once, in the order of their first appearance; two that share a directory must be the same run."""
+    kept: dict[Path, Job] = {}
+    for job in jobs:
+        other = kept.setdefault(job.path, job)
+        mine, theirs = as_dict(job.config), as_dict(other.config)
+        differing = [name for name in {**theirs, **mine} if theirs.get(name) != mine.get(name)]
+        if differing:
+            words = ", ".join(f"{name} {theirs.get(name)} and {mine.get(name)}" for name in differing)
+            raise ConfigError(f"two runs would share {job.path}, but differ: {words}; give them different --runs")
+    return list(kept.values())

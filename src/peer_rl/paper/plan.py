@@ -1,0 +1,234 @@
+"""What an experiment still needs: runs done, to do and not available, and the time, memory and disk they take."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from peer_rl.errors import ConfigError, nearest
+from peer_rl.launch.jobs import Job, merge
+from peer_rl.launch.measure import find_paces, kind_of
+from peer_rl.launch.needs import amount, estimate_memory
+from peer_rl.paper.catalogue import BETA, Experiment, Part, System
+from peer_rl.replay.memory import available_memory
+from peer_rl.settings import AGENTS, configure
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import find_task
+
+_SIMULATORS = {"pybullet": "pybullet_envs_gymnasium", "mujoco": "mujoco", "dmc": "dm_control", "atari": "ale_py"}
+"""The module that each of our extras brings."""
+_PROGRAM = 500_000_000
+"""Bytes of a run's memory that no checkpoint holds."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of an experiment; ``absent`` says why there is no config for it."""
+
+    system: System
+    task: str
+    seed: int
+    config: AnyRunConfig | None
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What part of an experiment is wanted."""
+
+    profile: str = "paper"
+    seeds: int | None = None
+    """None for the profile's number."""
+    betas: tuple[float, ...] = ()
+    """PEER's, in the grid world; empty for the paper's."""
+    tasks: tuple[str, ...] = ()
+    """Empty for the profile's."""
+    agents: tuple[str, ...] = ()
+    """Empty for all."""
+
+
+def choose(experiment: Experiment, choice: Choice) -> Experiment:
+    """The experiment with the chosen betas, tasks and agents; a choice that it does not have is an error."""
+    parts = experiment.parts
+    if choice.betas:
+        if experiment.name != "gridworld":
+            raise ConfigError(f"--betas is for gridworld; {experiment.name} has the paper's beta (see: beta-study)")
+        backbone, peer = parts[0].systems
+        betas = sorted({beta for beta in choice.betas if beta})
+        more = [
+            replace(peer, label="PEER" if beta == BETA else f"PEER, beta {beta:g}", options={"beta": beta})
+            for beta in betas
+        ]
+        parts = (replace(parts[0], systems=(backbone, *more)),)
+    tasks = choice.tasks or experiment.reduction(choice.profile).tasks
+    _check_known("task", choice.tasks, {task for part in parts for task in part.tasks}, experiment.name)
+    _check_known("agent", choice.agents, {one.agent for part in parts for one in part.systems}, experiment.name)
+    chosen = [
+        Part(
+            tuple(one for one in part.systems if not choice.agents or one.agent in choice.agents),
+            tuple(task for task in part.tasks if not tasks or task in tasks),
+        )
+        for part in parts
+    ]
+    return replace(experiment, parts=tuple(chosen))
+
+
+def _check_known(what: str, given: Sequence[str], known: set[str], experiment: str) -> None:
+    for name in given:
+        if name not in known:
+            hint = nearest(name, sorted(known)) or f"; it has: {', '.join(sorted(known))}"
+            raise ConfigError(f"{experiment} has no {what} {name!r}{hint}")
+
+
+def planned_runs(experiment: Experiment, choice: Choice) -> list[Planned]:
+    """Every run of the chosen part, seed by seed, so that a plan that is stopped half-way has whole pairs."""
+    reduction = experiment.reduction(choice.profile)
+
+    def seeds(system: System) -> int:
+        full = system.seeds if choice.profile == "paper" and system.seeds else reduction.seeds
+        return choice.seeds or full
+
+    parts = choose(experiment, choice).parts
+    first = [_planned(system, task, choice.profile) for part in parts for task in part.tasks for system in part.systems]
+    most = max((seeds(run.system) for run in first), default=0)
+    return [_with_seed(run, seed) for seed in range(most) for run in first if seed < seeds(run.system)]
+
+
+def _with_seed(run: Planned, seed: int) -> Planned:
+    return replace(run, seed=seed, config=replace(run.config, seed=seed) if run.config else None)
+
+
+def _planned(system: System, task: str, profile: str) -> Planned:
+    absent = _absence(system.agent, task)
+    if not absent:
+        try:
+            return Planned(system, task, 0, configure(system.agent, task, profile=profile, **system.options))
+        except ConfigError as error:
+            absent = str(error)
+    return Planned(system, task, 0, None, absent)
+
+
+def _absence(agent: str, task: str) -> str:
+    """Why an agent cannot run a task here; empty if it can."""
+    if agent not in AGENTS:
+        return f"peer-rl has no agent {agent} yet"
+    extra = find_task(task).extra
+    missing = [name for name in AGENTS[agent].packages if find_spec(name.replace("-", "_")) is None]
+    if missing:
+        return f"{agent} needs {' and '.join(missing)}: pip install 'peer-rl[sb3]'"
+    if extra and find_spec(_SIMULATORS[extra]) is None:
+        return f"{task} needs {_SIMULATORS[extra]}: pip install 'peer-rl[{extra}]'"
+    return ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment's runs, and what is left of them."""
+
+    experiment: Experiment
+    choice: Choice
+    runs: list[Planned]
+    jobs: list[Job]
+    """Each run directory once; two systems may share one."""
+
+    @property
+    def missing(self) -> list[Job]:
+        """What is still to do."""
+        return [job for job in self.jobs if not job.finished()]
+
+
+def make_plan(experiment: Experiment, choice: Choice, runs: Path) -> Plan:
+    """The plan; nothing is measured yet."""
+    planned = planned_runs(experiment, choice)
+    return Plan(experiment, choice, planned, merge([Job.of(run.config, runs) for run in planned if run.config]))
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the missing runs take."""
+
+    hours: float | None
+    """All of them, one after the other, divided by the workers; None if it was not measured."""
+    lines: list[str]
+    """The same for people."""
+
+
+def describe(plan: Plan) -> list[str]:
+    """How much there is, what is left out and why."""
+    experiment, choice, missing = plan.experiment, plan.choice, plan.missing
+    lines = [
+        f"{experiment.name}, profile {choice.profile}: {len(plan.jobs)} runs, {len(plan.jobs) - len(missing)} done, "
+        f"{len(missing)} to do"
+    ]
+    absent: dict[str, dict[str, None]] = {}
+    for run in plan.runs:
+        if run.absent:
+            absent.setdefault(run.absent, {})[run.system.label] = None
+    lines += [f"  not available: {', '.join(labels)} ({reason})" for reason, labels in absent.items()]
+    lines += [f"  {line}" for line in reductions(plan)]
+    return lines
+
+
+def reductions(plan: Plan) -> list[str]:
+    """How the plan differs from the paper's experiment."""
+    experiment, choice = plan.experiment, plan.choice
+    all_tasks = {task for part in experiment.parts for task in part.tasks}
+    tasks = {run.task for run in plan.runs}
+    seeds = len({run.seed for run in plan.runs})
+    full = max([experiment.seeds, *(system.seeds for system in experiment.systems)])
+    words = ["shorter runs and smaller settings"] if choice.profile != "paper" else []
+    words += [f"{len(tasks)} of {len(all_tasks)} tasks"] if tasks != all_tasks else []
+    words += [f"{seeds} of {full} seeds"] if seeds < full else []
+    words += [f"agents {', '.join(choice.agents)} only"] if choice.agents else []
+    return [f"not the paper's whole experiment: {'; '.join(words)}"] if words else []
+
+
+def find_needs(plan: Plan, runs: Path, workers: int) -> Needs:
+    """Time, memory and disk of what is missing. The smoke profile takes minutes by design: nothing is measured."""
+    missing = plan.missing
+    if not missing:
+        return Needs(0.0, [])
+    if plan.choice.profile == "smoke":
+        return Needs(None, ["  time: a minute or a few (smoke is not measured)"])
+    paces = find_paces([job.config for job in missing], runs)
+    seconds, unknown = 0.0, set()
+    for job in missing:
+        pace = paces[kind_of(job.config)]
+        if pace is None:
+            unknown.add(job.config.agent)
+        else:
+            seconds += pace.seconds(job.config) * (1 - job.share())
+    hours = seconds / 3600 / min(workers, len(missing))
+    lines = [f"  time: about {_hours(hours)}, {workers} at a time if they do not slow one another down"]
+    lines += [
+        f"    {agent} on {suite}: {1000 * pace.train_seconds:.1f} ms a step, {pace.source}"
+        for (agent, suite, _), pace in paces.items()
+        if pace
+    ]
+    lines += [f"    not known for {', '.join(sorted(unknown))}: it could not be tried here"] if unknown else []
+    return Needs(hours, lines + _room(missing, runs, workers))
+
+
+def _room(missing: Sequence[Job], runs: Path, workers: int) -> list[str]:
+    """Memory of the largest runs at a time; disk for the checkpoints, which hold the replay."""
+    estimate_memory(missing)
+    largest = sorted((job.memory for job in missing), reverse=True)[:workers]
+    available = available_memory()
+    memory = f"  memory: up to {amount(sum(largest))} with {len(largest)} at a time"
+    memory += f"; {amount(available)} available" if available is not None else ""
+    if available is not None and sum(largest) > available:
+        fitting = max(1, int(available / largest[0]))
+        memory += f": more than there is, take --workers {fitting}"
+    disk = sum(max(0, job.memory - _PROGRAM) for job in missing)
+    free = shutil.disk_usage(runs).free
+    words = f"  disk: up to {amount(disk)} in checkpoints; {amount(free)} free"
+    return [memory, words + (": more than there is" if disk > free else "")]
+
+
+def _hours(hours: float) -> str:
+    if hours >= 48:
+        return f"{hours / 24:.0f} days"
+    return f"{hours:.1f} hours" if hours >= 1 else f"{max(1, round(60 * hours))} minutes"

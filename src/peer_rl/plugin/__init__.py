@@ -1,0 +1,55 @@
+"""PEER and its relatives: one scalar to add to a critic's loss. Needs torch and nothing else of ours.
+
+`terms` holds the formulas, `features` what they read and refuse, `constrained` the beta that adapts itself, `custom`
+names and user-defined regularizers; `tap` records features of any critic, `check` tries one, `diagnostics` measures.
+"""
+
+from peer_rl.plugin.constrained import ConstrainedPEER
+from peer_rl.plugin.custom import NAMES, make, wrap
+from peer_rl.plugin.features import (
+    DEFAULT_BETA,
+    Features,
+    SignedFeaturesWarning,
+    TargetGradientWarning,
+    check_beta,
+    check_pair,
+    per_row,
+    safe_norm,
+    squared_head_norm,
+)
+from peer_rl.plugin.terms import (
+    BEER,
+    DR3,
+    PEER,
+    CosinePEER,
+    FeatureNorm,
+    NoRegularizer,
+    Regularizer,
+    bellman_bound,
+    peer_loss,
+)
+
+__all__ = [
+    "BEER",
+    "DEFAULT_BETA",
+    "DR3",
+    "NAMES",
+    "PEER",
+    "ConstrainedPEER",
+    "CosinePEER",
+    "FeatureNorm",
+    "Features",
+    "NoRegularizer",
+    "Regularizer",
+    "SignedFeaturesWarning",
+    "TargetGradientWarning",
+    "bellman_bound",
+    "check_beta",
+    "check_pair",
+    "make",
+    "peer_loss",
+    "per_row",
+    "safe_norm",
+    "squared_head_norm",
+    "wrap",
+]

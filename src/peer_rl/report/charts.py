@@ -1,0 +1,193 @@
+"""Interactive charts: each is plotly's own JSON beside an empty box, which ``assets/page.js`` draws."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from plotly.io.json import to_json_plotly
+
+from peer_rl.report.curves import Curve
+from peer_rl.report.statistics import Floats
+from peer_rl.report.tables import number
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe and Ito's colours, which colour-blind people tell apart."""
+AXES = {"steps": "agent steps", "frames": "environment frames", "hours": "hours of training"}
+"""What the x axis of a learning curve can be switched between."""
+_DASHES = ("solid", "dashed", "dashdot", "dotted")
+_PLOTLY_DASHES = {"solid": "solid", "dashed": "dash", "dashdot": "dashdot", "dotted": "dot"}
+_CONFIG = {
+    "responsive": True,
+    "displaylogo": False,
+    "modeBarButtons": [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
+}
+"""No button that would send anything anywhere; dragging zooms and a double click resets."""
+_LEGEND_WIDTH = 42
+
+
+def style(index: int) -> tuple[str, str]:
+    """Colour and dash of the variant at ``index``: colours first, then other dashes."""
+    return COLOURS[index % len(COLOURS)], _DASHES[index // len(COLOURS) % len(_DASHES)]
+
+
+def _rounded(values: Floats) -> list[float | None]:
+    return [float(f"{value:.5g}") if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _lines(label: str) -> list[str]:
+    """A label in lines that fit into a legend, broken at spaces and plus signs; plotly reads some HTML in texts."""
+    lines = [""]
+    for word in label.split():
+        for index, piece in enumerate(re.split(r"(?<=\+)(?=.)", word)):
+            gap = " " if index == 0 and lines[-1] else ""
+            first, *rest = textwrap.wrap(piece, _LEGEND_WIDTH)
+            if lines[-1] and len(lines[-1] + gap + first) > _LEGEND_WIDTH:
+                lines.append(first)
+            else:
+                lines[-1] += gap + first
+            lines += rest
+    return [html.escape(line) for line in lines]
+
+
+def _figure(title: str, alt: str, figure: dict[str, Any], height: int) -> str:
+    """One chart. Plotly writes <, > and / of the data as JSON escapes, so that no name in it can end the script."""
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"size": 12}, "height": height}
+    content = to_json_plotly({**figure, "title": title, "layout": {**clear, **figure["layout"]}, "config": _CONFIG})
+    chart = f'<div class="chart" role="img" aria-label="{html.escape(alt)}" style="height:{height}px"></div>'
+    script = f'<script type="application/json">{content}</script>'
+    return f"<figure><figcaption>{html.escape(title)}</figcaption>{chart}{script}</figure>"
+
+
+def _axes(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
+    """The x of each line in every unit, and the axis' title, which says who has no times."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, along in (("steps", [c.x for c in curves]), ("frames", [c.frames for c in curves]),
+                        ("hours", [c.hours for c in curves])):  # fmt: skip
+        absent = sum(x is None for x in along)
+        note = (
+            f" (no times for {absent} of {len(along)} lines)" if absent < len(along) else ": these runs have no times"
+        )
+        title = AXES[name] + (note if absent else "")
+        lists = [[] if x is None else _rounded(x) for x in along]
+        found[name] = {"title": title, "x": lists, "format": ".3~f" if name == "hours" else ",.0f"}
+    return found
+
+
+def _traces(curves: Sequence[Curve], order: Sequence[str]) -> list[dict[str, Any]]:
+    """All bands, then all lines, so that no band hides a line; one click in the legend hides a line and its band."""
+    bands: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    for curve in curves:
+        colour, dash = style(order.index(curve.label))
+        label = "<br>".join(_lines(curve.name))
+        shared = {"type": "scatter", "legendgroup": label, "name": label, "mode": "lines"}
+        ring = [*_rounded(curve.high), *_rounded(curve.low)[::-1]]
+        fill = {"fill": "toself", "fillcolor": f"{colour}33", "line": {"width": 0}, "hoverinfo": "skip"}
+        bands.append({**shared, **fill, "y": ring, "showlegend": False})
+        pen = {"color": colour, "width": 2, "dash": _PLOTLY_DASHES[dash]}
+        lines.append({**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"})
+    return bands + lines
+
+
+def _ends(curves: Sequence[Curve]) -> str:
+    """The last point of every line, for those who cannot see it."""
+    ends = [
+        f"{curve.name} {number(curve.mean[-1], 3)} [{number(curve.low[-1], 3)}, {number(curve.high[-1], 3)}]"
+        for curve in curves
+    ]
+    return f"At the end: {'; '.join(ends)}."
+
+
+def curve_chart(
+    title: str,
+    curves: Sequence[Curve],
+    order: Sequence[str],
+    *,
+    x: str = "",
+    line: tuple[float, str] | None = None,
+) -> str:
+    """Means over seeds with their bands; ``order`` fixes each label's colour, ``line`` is a dotted reference.
+
+    Without a name for ``x`` the curves run along agent steps, and the page's switch changes that.
+    """
+    data, ends = _traces(curves, order), _ends(curves)
+    below = 60 + sum(5 + 15 * len(_lines(curve.name)) for curve in curves)
+    layout: dict[str, Any] = {
+        "margin": {"l": 50, "r": 12, "t": 24, "b": below},
+        "xaxis": {"title": {"text": x, "standoff": 8}, "zeroline": False, "nticks": 6},
+        "yaxis": {"zeroline": False, "automargin": True},
+        "hovermode": "x unified",
+        "hoverlabel": {"namelength": -1},
+        "legend": {
+            "x": 0,
+            "xanchor": "left",
+            "yref": "container",
+            "yanchor": "bottom",
+            "y": 0.01,
+            "font": {"size": 11},
+            "tracegroupgap": 2,
+        },
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
+    }
+    if line:
+        height, text = line
+        reference = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height}
+        layout["shapes"] = [{**reference, "line": {"dash": "dot", "width": 1.5, "color": "#888888"}}]
+        note = {"xref": "paper", "x": 1, "y": height, "xanchor": "right", "yanchor": "top"}
+        layout["annotations"] = [{**note, "text": html.escape(text), "showarrow": False, "font": {"color": "#808080"}}]
+    figure: dict[str, Any] = {"data": data, "layout": layout, "ends": ends, "along": x}
+    if x:
+        for curve, band, mean in zip(curves, data[: len(curves)], data[len(curves) :], strict=True):
+            along = _rounded(curve.x)
+            band["x"], mean["x"] = along + along[::-1], along
+    else:
+        figure["axes"] = _axes(curves)
+    return _figure(title, f"{title}, along {x or AXES['steps']}. {ends}", figure, 250 + below)
+
+
+def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[float, float]]) -> str:
+    """Each seed's two scores, joined by a line: the baseline's on the left, the treatment's on the right."""
+    data = []
+    for seed, (ours, theirs) in scores.items():
+        colour = COLOURS[0] if ours >= theirs else COLOURS[1]
+        line = {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": _rounded(np.array([theirs, ours]))}
+        data.append({**line, "name": f"seed {seed}", "line": {"color": colour}, "hovertemplate": "%{y:.5g}"})
+    labels = ["<br>".join(_lines(side)) for side in sides]
+    layout = {
+        "margin": {"l": 50, "r": 12, "t": 24, "b": 60}, "showlegend": False, "dragmode": False,
+        "xaxis": {"tickvals": [0, 1], "ticktext": labels, "range": [-0.2, 1.2], "zeroline": False, "fixedrange": True},
+        "yaxis": {"zeroline": False, "automargin": True, "title": {"text": "score"}},
+    }  # fmt: skip
+    higher = sum(ours > theirs for ours, theirs in scores.values())
+    alt = f"{title}: {sides[1]} is higher than {sides[0]} in {higher} of {len(scores)} pairs"
+    return _figure(title, alt, {"data": data, "layout": layout, "ends": alt, "along": "x"}, 300)
+
+
+def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limits: tuple[float, float]) -> str:
+    """A grid of values as a heat map with ``cells`` written into it; a cell without a value is the goal, in red."""
+    rows = [_rounded(row) for row in values.reshape(len(cells), -1)]
+    heat = {
+        "type": "heatmap", "z": rows, "text": [list(row) for row in cells], "texttemplate": "%{text}",
+        "textfont": {"size": 12},
+        "colorscale": [[0, "#eff5fb"], [1, "#2171b5"]], "zmin": limits[0], "zmax": limits[1], "xgap": 2, "ygap": 2,
+        "hovertemplate": "%{z:.4f}<extra></extra>", "showscale": False,
+    }  # fmt: skip
+    holes = [(x, y) for y, row in enumerate(rows) for x, value in enumerate(row) if value is None]
+    red = {"type": "rect", "fillcolor": "#C8102E", "line": {"width": 0}}
+    white = {"showarrow": False, "font": {"color": "#ffffff", "size": 16}}
+    layout = {
+        "margin": {"l": 4, "r": 4, "t": 4, "b": 4}, "dragmode": False,
+        "xaxis": {"visible": False, "fixedrange": True},
+        "yaxis": {"visible": False, "fixedrange": True, "autorange": "reversed"},
+        "shapes": [{**red, "x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.48, "y1": y + 0.48} for x, y in holes],
+        "annotations": [{**white, "x": x, "y": y, "text": cells[y][x]} for x, y in holes],
+    }  # fmt: skip
+    spread = f"from {number(limits[0], 2)} to {number(limits[1], 2)}"
+    alt = f"{title}: max Q of every cell, {spread} over all grids, highest beside the goal"
+    return _figure(title, alt, {"data": [heat], "layout": layout, "ends": "", "along": ""}, 240)

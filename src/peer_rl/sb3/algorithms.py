@@ -1,0 +1,198 @@
+"""Stable-Baselines3's agents with PEER: change the import, and nothing else.
+
+    from peer_rl.integrations.sb3 import TD3, RepresentationCallback
+
+    model = TD3("MlpPolicy", "Pendulum-v1", beta=5e-4, tensorboard_log="runs")
+    model.learn(10_000, callback=RepresentationCallback())
+
+Constructors, ``learn``, ``save``, ``load``, policies, callbacks and loggers are Stable-Baselines3's own, and so is
+``train``: ``hooks`` tells how the regularizer gets in. With beta 0 weights are Stable-Baselines3's bit for bit.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from peer_rl.errors import ConfigError
+from peer_rl.plugin import DEFAULT_BETA, NAMES, NoRegularizer, Regularizer, check_beta, make, wrap
+
+try:
+    import sb3_contrib
+    import stable_baselines3
+    from stable_baselines3 import HerReplayBuffer
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+except ModuleNotFoundError as error:
+    raise ConfigError(
+        f"peer_rl.integrations.sb3 needs {error.name}; install it with: pip install 'peer-rl[sb3]'"
+    ) from error
+
+from peer_rl.sb3.callback import RepresentationCallback, representation
+from peer_rl.sb3.hooks import CriticPasses, critic_and_target, last_layers
+
+__all__ = [
+    "DQN",
+    "QRDQN",
+    "SAC",
+    "TD3",
+    "TQC",
+    "HerReplayBuffer",
+    "Regularized",
+    "RepresentationCallback",
+    "representation",
+]
+
+RegularizerLike = str | Regularizer | type[Regularizer] | Callable[[Tensor, Tensor], Tensor]
+
+_NOT_IN_ZIP = "not in the zip: "
+_NO_TARGET = {"A2C", "ARS", "CrossQ", "MaskablePPO", "PPO", "RecurrentPPO", "TRPO"}
+
+
+class Regularized(OffPolicyAlgorithm):
+    """What the classes below add to Stable-Baselines3's; also for an algorithm of your own, as the first base class.
+
+    beta: the regularizer's weight; 0 is the plain algorithm. 5e-4 unless the regularizer is an object with its own.
+        It and the regularizer may be changed between updates, by a callback say.
+    regularizer: a name (``peer``, ``cosine-peer``, ``feature-norm``, ``none``), ``module:name``, a `Regularizer` or a
+        function of (phi, phi_next), both (batch, dim). It is called once for each head; a `Regularizer` that adapts,
+        as `ConstrainedPEER`, once for all, (heads, batch, dim). After construction the attribute holds a name. A zip
+        keeps that name and beta; a function or an object of your own must be given again to ``load``.
+    """
+
+    beta: float
+    regularizer: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if issubclass(cls, OnPolicyAlgorithm):
+            raise ConfigError(f"{cls.__name__} is on-policy, without a target critic, so PEER has nothing to act on")
+
+    def __init__(
+        self, *args: Any, beta: float | None = None, regularizer: RegularizerLike = "peer", **kwargs: Any
+    ) -> None:
+        # Before the parent's, which calls _setup_model; load calls it itself, after it has put the zip's values here.
+        self.beta, self.regularizer = beta, regularizer  # type: ignore[assignment]
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        self._choose_regularizer()
+        super()._setup_model()
+        if self.beta > 0:
+            for network in critic_and_target(self):
+                last_layers(network)
+
+    def _choose_regularizer(self) -> None:
+        found, self.regularizer = _choose(self.regularizer)
+        beta = found.beta if self.beta is None else _checked_beta(self.beta)
+        self.beta = 0.0 if isinstance(found, NoRegularizer) else beta
+        _weigh(found, self.beta)
+        self._passes = CriticPasses(found, self.regularizer)
+
+    def train(self, gradient_steps: int, *args: Any, **kwargs: Any) -> None:
+        """Stable-Baselines3's own, with the regularizer added to the critic's gradient."""
+        if self.regularizer != self._passes.name:
+            self._choose_regularizer()
+        if self.beta == 0 or gradient_steps == 0:
+            super().train(gradient_steps, *args, **kwargs)
+            return
+        passes = self._passes
+        _weigh(passes.regularizer, self.beta)
+        with passes.watch(*critic_and_target(self)):
+            super().train(gradient_steps, *args, **kwargs)
+        self.beta = passes.regularizer.beta  # a regularizer may tune its own
+        self.logger.record("train/regularizer", passes.total() / gradient_steps)
+        for name, value in passes.adapted.items():
+            self.logger.record(f"regularizer/{name}", float(value))
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_passes"]
+
+
+class TD3(Regularized, stable_baselines3.TD3):
+    """``stable_baselines3.TD3`` with ``beta`` and ``regularizer``."""
+
+
+class SAC(Regularized, stable_baselines3.SAC):
+    """``stable_baselines3.SAC`` with ``beta`` and ``regularizer``.
+
+    Its critic's loss has a factor 1/2 that ours, and the paper's, have not: the same beta is twice as strong here.
+    """
+
+
+class DQN(Regularized, stable_baselines3.DQN):
+    """``stable_baselines3.DQN`` with ``beta`` and ``regularizer``; phi depends on the state alone."""
+
+
+class TQC(Regularized, sb3_contrib.TQC):
+    """``sb3_contrib.TQC`` with ``beta`` and ``regularizer``."""
+
+
+class QRDQN(Regularized, sb3_contrib.QRDQN):
+    """``sb3_contrib.QRDQN`` with ``beta`` and ``regularizer``; phi depends on the state alone."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NO_TARGET:
+        raise ConfigError(
+            f"{name} has no target critic, so PEER has nothing to act on: import it from Stable-Baselines3, or use one "
+            "of TD3, SAC, TQC, DQN and QRDQN"
+        )
+    if name == "DDPG":
+        raise ConfigError("DDPG is not here: class DDPG(Regularized, stable_baselines3.DDPG) makes it in one line")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _checked_beta(beta: float) -> float:
+    try:
+        return check_beta(beta)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _weigh(regularizer: Regularizer, beta: float) -> None:
+    """Give a regularizer the agent's beta, unless that is 0, where it is left alone, or the one it has."""
+    if beta in (0, regularizer.beta):
+        return
+    try:
+        regularizer.beta = beta
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _choose(given: RegularizerLike) -> tuple[Regularizer, str]:
+    """The regularizer, and the name under which a zip keeps it."""
+    if isinstance(given, str) and given.startswith(_NOT_IN_ZIP):
+        name = given.removeprefix(_NOT_IN_ZIP)
+        raise ConfigError(
+            f"the zip names a regularizer of your own, {name}, but cannot hold it: load(..., regularizer={name})"
+        )
+    try:
+        found, name = _make(given)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if found.needs:
+        raise ConfigError(
+            f"regularizer {found.name or name!r} needs {', '.join(sorted(found.needs))}, which Stable-Baselines3's "
+            "train does not show: use peer, cosine-peer, feature-norm or a function of (phi, phi_next)"
+        )
+    return found, name
+
+
+def _make(given: RegularizerLike) -> tuple[Regularizer, str]:
+    if isinstance(given, str):
+        return make(given), given
+    if isinstance(given, Regularizer):
+        # a copy, because beta is the agent's, and two agents may be given one object
+        found = copy.copy(given)
+    elif isinstance(given, type):
+        if not issubclass(given, Regularizer):
+            raise ValueError(f"regularizer must be a name, a Regularizer or a function, not the class {given.__name__}")
+        found = given(DEFAULT_BETA)
+    else:
+        return wrap(given), _NOT_IN_ZIP + getattr(given, "__name__", type(given).__name__)
+    kind = type(found)
+    return found, kind.name if NAMES.get(kind.name) is kind else _NOT_IN_ZIP + kind.__name__

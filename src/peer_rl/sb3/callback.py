@@ -1,0 +1,145 @@
+"""Watching the representation of a Stable-Baselines3 agent, stock or ours, without a trace in its training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from torch import Tensor, nn
+
+from peer_rl.errors import ConfigError, RunError
+from peer_rl.plugin import Features
+from peer_rl.plugin.diagnostics import Report, diagnose_features
+from peer_rl.plugin.tap import RepresentationTap
+from peer_rl.rng import untouched_generators
+from peer_rl.sb3.hooks import critic_and_target, last_layers
+
+
+class RepresentationCallback(BaseCallback):
+    """Logs DRD, cosine, norms, effective rank and dormant units as ``representation/...``; weights stay bit for bit.
+
+    every: environment steps between two diagnoses, counted over all environments; there is one at the end, too.
+        None is made before learning starts, or before a HerReplayBuffer's first episode has ended.
+    batch_size: transitions of the replay buffer to look at, drawn with a random stream of the callback's own.
+
+    For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written out at once, as EvalCallback writes its own. DRD
+    and the Bellman gap are not defined for the distributional critics of TQC and QRDQN and are left out. ``report`` is
+    the latest diagnosis.
+    """
+
+    def __init__(self, every: int = 1000, batch_size: int = 256, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        for name, value in (("every", every), ("batch_size", batch_size)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
+        self.every, self.batch_size = every, batch_size
+        self.report: Report | None = None
+        self._due = self._diagnosed_at = 0
+        self._seeds = np.random.default_rng(0)
+
+    def _init_callback(self) -> None:
+        for network in critic_and_target(self.model):
+            last_layers(network)
+
+    def _on_training_start(self) -> None:
+        self._due, self._diagnosed_at = self.num_timesteps + self.every, self.num_timesteps
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._due:
+            self._diagnose()
+        return True
+
+    def _on_training_end(self) -> None:
+        if self.num_timesteps > self._diagnosed_at:
+            self._diagnose()
+
+    def _diagnose(self) -> None:
+        model: Any = self.model
+        if self.num_timesteps <= model.learning_starts or not _can_sample(model.replay_buffer):
+            return
+        self._due = self.num_timesteps + self.every
+        self._diagnosed_at = self.num_timesteps
+        features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)))
+        self.report = diagnose_features(features)
+        for name, value in self.report.as_dict().items():
+            if value is not None and name not in ("rows", "drd_rows"):
+                self.logger.record(f"representation/{name}", value)
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(self.num_timesteps)
+
+
+@torch.no_grad()
+def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0) -> Features:
+    """Features of an agent's critic and target critic on transitions of its replay buffer.
+
+    phi is (batch, dim), or (heads, batch, dim) with several critics. phi_next belongs to the next action that the
+    agent's TD target would use, noise included. What DRD needs besides is there unless the critic is distributional.
+    Parameters, modes and random states are afterwards as before.
+    """
+    critic, target = critic_and_target(model)
+    agent: Any = model
+    if not _can_sample(agent.replay_buffer):
+        raise RunError(
+            "the replay buffer is empty, or a HerReplayBuffer without a whole episode: collect transitions first, with "
+            "learn or load_replay_buffer"
+        )
+    with _untouched(agent.policy, seed):
+        batch = agent.replay_buffer.sample(batch_size, env=agent._vec_normalize_env)
+        next_action = _next_action(agent, batch)
+        with (
+            RepresentationTap(critic, last_layers(critic)) as tap,
+            RepresentationTap(target, last_layers(target)) as next_tap,
+        ):
+            critic(batch.observations, *(() if next_action is None else (batch.actions,)))
+            q_next = target(batch.next_observations, *(() if next_action is None else (next_action,)))
+            features = Features(tap.phi, next_tap.phi)
+            weight, outputs = tap.head_weight, tap.heads[0].out_features
+    if next_action is None and isinstance(q_next, Tensor) and q_next.dim() == 2:
+        features.same_action = (batch.actions[:, 0] == q_next.argmax(1)).to(weight.dtype)
+    elif outputs > 1 or next_action is None:
+        return features
+    # n-step replay comes with a discount per row; older versions of Stable-Baselines3 know only gamma
+    steps = getattr(batch, "discounts", None)
+    discount = (1 - batch.dones) * (agent.gamma if steps is None else steps)
+    features.head_weight, features.reward, features.discount = weight, batch.rewards[:, 0], discount[:, 0]
+    return features
+
+
+def _can_sample(buffer: Any) -> bool:
+    """Whether there are transitions to draw; a HerReplayBuffer draws from episodes that have ended."""
+    lengths = getattr(buffer, "ep_length", None)
+    return buffer is not None and buffer.size() > 0 and (lengths is None or bool((lengths > 0).any()))
+
+
+def _next_action(agent: Any, batch: Any) -> Tensor | None:
+    """The a' of the TD target; None where the critic takes no action."""
+    if isinstance(agent.action_space, spaces.Discrete):
+        return None
+    if not hasattr(agent, "actor_target"):
+        sampled: Tensor = agent.actor.action_log_prob(batch.next_observations)[0]
+        return sampled
+    noise = torch.randn_like(batch.actions) * agent.target_policy_noise
+    clip = agent.target_noise_clip
+    smoothed: Tensor = agent.actor_target(batch.next_observations) + noise.clamp(-clip, clip)
+    return smoothed.clamp(-1, 1)
+
+
+@contextmanager
+def _untouched(policy: nn.Module, seed: int) -> Iterator[None]:
+    """Run the block in evaluation mode and from a seed; put modes and global generators back afterwards."""
+    modes = [(module, module.training) for module in policy.modules()]
+    with untouched_generators():
+        np.random.seed(seed)  # noqa: NPY002 - the replay buffer draws from numpy's global generator
+        torch.manual_seed(seed)
+        policy.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode

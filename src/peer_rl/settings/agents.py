@@ -1,0 +1,192 @@
+"""The table of agents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from peer_rl.errors import ConfigError, nearest
+from peer_rl.settings.curl_rainbow import CURLRainbowConfig
+from peer_rl.settings.curl_sac import CURLSACConfig, CURLSACLearning
+from peer_rl.settings.dqn import DQNConfig, DQNLearning
+from peer_rl.settings.drq_dqn import DrQDQNConfig, DrQDQNLearning
+from peer_rl.settings.drq_sac import DrQSACConfig, DrQSACLearning
+from peer_rl.settings.drq_v2 import DrQv2Config, DrQv2Learning
+from peer_rl.settings.metd3 import METD3Config
+from peer_rl.settings.on_policy import OnPolicyLearningConfig, OnPolicyProtocolConfig
+from peer_rl.settings.ppo import PPOConfig
+from peer_rl.settings.rainbow import RainbowConfig, RainbowLearning
+from peer_rl.settings.redq import REDQConfig, REDQLearning
+from peer_rl.settings.run import LearningConfig, ProtocolConfig
+from peer_rl.settings.sac import SACConfig
+from peer_rl.settings.sac_ae import SACAEConfig, SACAELearning
+from peer_rl.settings.state import StateLearning, StateProtocol
+from peer_rl.settings.td3 import TD3Config
+from peer_rl.settings.trpo import TRPOConfig
+
+
+@dataclass(frozen=True)
+class AgentEntry:
+    """One row of ``peer-rl list agents``."""
+
+    settings: type[Any]
+    """Dataclass of the agent's own hyper-parameters."""
+    actions: str
+    """Kind of action space it acts in: discrete, continuous, or either."""
+    observations: str
+    """Kind of observations it reads: vectors, frames, or either."""
+    beta: float
+    """beta when none is given: 5e-4 for the paper's backbones, 0 for its baselines."""
+    about: str
+    """One line for people."""
+    td_target: bool = True
+    """Whether it learns from a TD target; without one there is nothing for PEER to regularize."""
+    learning: type[Any] = LearningConfig
+    """Dataclass of what the loop decides."""
+    protocol: type[Any] = ProtocolConfig
+    """Dataclass of what is written down while training."""
+    packages: tuple[str, ...] = ()
+    """Packages that it comes from, if it is not ours."""
+
+    def fits(self, *, actions: str, observations: str) -> bool:
+        """Whether it can act in an environment with such spaces."""
+        return self.actions in (actions, "either") and self.observations in (observations, "either")
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a run that was stopped goes on; somebody else's agent starts again."""
+        return not self.packages
+
+
+AGENTS: dict[str, AgentEntry] = {
+    "dqn": AgentEntry(
+        settings=DQNConfig,
+        actions="discrete",
+        observations="either",
+        beta=5e-4,
+        about="Deep Q-learning: the paper's grid-world agent, and its efficient DQN on Atari",
+        learning=DQNLearning,
+    ),
+    "drq-dqn": AgentEntry(
+        settings=DrQDQNConfig,
+        actions="discrete",
+        observations="frames",
+        beta=5e-4,
+        about="Efficient DQN on augmented frames: the paper's DrQ on Atari",
+        learning=DrQDQNLearning,
+    ),
+    "td3": AgentEntry(
+        settings=TD3Config,
+        actions="continuous",
+        observations="vectors",
+        beta=5e-4,
+        about="Twin critics, delayed actor, smoothed target: the paper's backbone from state",
+        learning=StateLearning,
+        protocol=StateProtocol,
+    ),
+    "metd3": AgentEntry(
+        settings=METD3Config,
+        actions="continuous",
+        observations="vectors",
+        beta=0.0,
+        about="TD3 with one dropout mask on critic and target, the paper's baseline",
+        learning=StateLearning,
+        protocol=StateProtocol,
+    ),
+    "sac": AgentEntry(
+        settings=SACConfig,
+        actions="continuous",
+        observations="vectors",
+        beta=5e-4,
+        about="Soft actor-critic with a learned temperature",
+        learning=StateLearning,
+        protocol=StateProtocol,
+    ),
+    "redq": AgentEntry(
+        settings=REDQConfig,
+        actions="continuous",
+        observations="vectors",
+        beta=5e-4,
+        about="SAC with ten critics and twenty updates a step",
+        learning=REDQLearning,
+        protocol=StateProtocol,
+    ),
+    "curl-sac": AgentEntry(
+        settings=CURLSACConfig,
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC on random crops with CURL's contrastive loss, the paper's backbone on DMControl",
+        learning=CURLSACLearning,
+    ),
+    "drq-sac": AgentEntry(
+        settings=DrQSACConfig,
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC with losses and targets over random shifts: the paper's DrQ on DMControl",
+        learning=DrQSACLearning,
+    ),
+    "sac-ae": AgentEntry(
+        settings=SACAEConfig,
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="SAC whose encoder also learns to reconstruct the frames",
+        learning=SACAELearning,
+    ),
+    "drq-v2": AgentEntry(
+        settings=DrQv2Config,
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
+        learning=DrQv2Learning,
+    ),
+    "rainbow": AgentEntry(
+        settings=RainbowConfig,
+        actions="discrete",
+        observations="either",
+        beta=0.0,
+        about="Data-efficient Rainbow, the paper's baseline on Atari",
+        learning=RainbowLearning,
+    ),
+    "curl-rainbow": AgentEntry(
+        settings=CURLRainbowConfig,
+        actions="discrete",
+        observations="frames",
+        beta=5e-4,
+        about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
+        learning=RainbowLearning,
+    ),
+    "ppo": AgentEntry(
+        settings=PPOConfig,
+        actions="either",
+        observations="vectors",
+        beta=0.0,
+        about="Proximal policy optimisation, Stable-Baselines3's, with Baselines' settings",
+        td_target=False,
+        learning=OnPolicyLearningConfig,
+        protocol=OnPolicyProtocolConfig,
+        packages=("stable-baselines3",),
+    ),
+    "trpo": AgentEntry(
+        settings=TRPOConfig,
+        actions="either",
+        observations="vectors",
+        beta=0.0,
+        about="Trust region policy optimisation, sb3-contrib's, with Baselines' settings",
+        td_target=False,
+        learning=OnPolicyLearningConfig,
+        protocol=OnPolicyProtocolConfig,
+        packages=("stable-baselines3", "sb3-contrib"),
+    ),
+}
+
+
+def find_agent(name: str) -> AgentEntry:
+    """The table's row for ``name``, or an error that names the nearest agent."""
+    if name not in AGENTS:
+        hint = nearest(name, AGENTS) or f"; there are: {', '.join(AGENTS)}"
+        raise ConfigError(f"unknown agent {name!r}{hint}")
+    return AGENTS[name]

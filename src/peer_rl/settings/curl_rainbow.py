@@ -1,0 +1,38 @@
+"""Settings of ``curl-rainbow``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.origins import (
+    CURL_RAINBOW_CODE,
+    TABLE_ATARI_CURL,
+    of,
+)
+from peer_rl.settings.rainbow import RainbowConfig
+
+
+@dataclass(frozen=True)
+class CURLRainbowConfig(RainbowConfig):
+    """Rainbow with CURL's contrastive loss (Laskin et al. 2020)."""
+
+    contrastive: float = of(1.0, CURL_RAINBOW_CODE)
+    """Weight of the contrastive loss."""
+    contrastive_hidden: int = of(256, CURL_RAINBOW_CODE)
+    """Units of the contrastive head's hidden layer."""
+    contrastive_units: int = of(128, CURL_RAINBOW_CODE)
+    """Units of the code that is compared."""
+    sharpness: float = of(0.1, CURL_RAINBOW_CODE)
+    """What the contrastive logits are multiplied with."""
+    momentum: float = of(1e-3, TABLE_ATARI_CURL)
+    """Share of the online encoder that enters the momentum encoder at each update (tau in the paper)."""
+    crop_margin: int = of(4, CURL_RAINBOW_CODE)
+    """Pixels that a view's random crop loses; it is padded by as many on each side and cropped at random again."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_negative("contrastive", self.contrastive)
+        for name in ("contrastive_hidden", "contrastive_units", "sharpness", "crop_margin"):
+            check_positive(name, getattr(self, name))
+        check_fraction("momentum", self.momentum, above_zero=True)

@@ -1,0 +1,70 @@
+"""Settings of ``dqn``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from peer_rl.settings.checks import check_fraction, check_positive
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.origins import (
+    TABLE_GRIDWORLD,
+    of,
+    part,
+)
+from peer_rl.settings.run import LearningConfig
+
+
+@dataclass(frozen=True)
+class DQNConfig:
+    """DQN with a soft target update, as in the paper's grid world. The defaults suit Gymnasium's classic control."""
+
+    learning_rate: float = 5e-4
+    """Adam's step size."""
+    adam_epsilon: float = 1e-8
+    """What Adam adds to the root of its second moment."""
+    max_gradient_norm: float | None = None
+    """Gradients with a larger norm are scaled down to it; without it, none are."""
+    loss: Literal["squared", "huber"] = "squared"
+    """The TD error squared, or Huber's: half of that up to 1, linear beyond."""
+    double: bool = False
+    """The online network chooses the next action and the target values it (van Hasselt et al. 2016)."""
+    dueling: bool = False
+    """Two streams, for the state's value and the actions' advantages (Wang et al. 2016)."""
+    tau: float = of(5e-3, TABLE_GRIDWORLD)
+    """Share of the online network that enters the target network at each of its updates (eta in the paper)."""
+    target_every: int = 1
+    """Updates to one update of the target network; with tau 1 it is a copy."""
+    epsilon_start: float = 1.0
+    """Probability of a random action when the random phase has ended."""
+    epsilon_final: float = 0.05
+    """Probability of a random action in the long run."""
+    epsilon_steps: int = 10_000
+    """Acting steps over which epsilon falls linearly; its own horizon, whatever --steps says."""
+    epsilon_eval: float = 0.0
+    """Probability of a random action in evaluation."""
+    features: Literal["penultimate", "conv"] = "penultimate"
+    """What PEER reads: phi, the last hidden layer, or the flattened convolutions."""
+    critic: CriticConfig = part(CriticConfig())
+    """The critic's network."""
+    encoder: EncoderConfig = part(EncoderConfig())
+    """The convolutions in front of it, for observations that are frames."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "adam_epsilon", "target_every", "epsilon_steps"):
+            check_positive(name, getattr(self, name))
+        if self.max_gradient_norm is not None:
+            check_positive("max_gradient_norm", self.max_gradient_norm)
+        check_fraction("tau", self.tau, above_zero=True)
+        for name in ("epsilon_start", "epsilon_final", "epsilon_eval"):
+            check_fraction(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class DQNLearning(LearningConfig):
+    """Replay and update schedule of ``dqn``."""
+
+    gamma: float = of(0.99, TABLE_GRIDWORLD)
+    buffer_size: int = of(100_000, TABLE_GRIDWORLD)
+    batch_size: int = of(64, TABLE_GRIDWORLD)
+    start_steps: int = of(1_000, TABLE_GRIDWORLD)

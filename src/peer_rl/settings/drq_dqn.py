@@ -1,0 +1,64 @@
+"""Settings of ``drq-dqn``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from peer_rl.settings.checks import check_fraction, check_not_negative
+from peer_rl.settings.dqn import DQNConfig
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.origins import (
+    DOPAMINE,
+    TABLE_ATARI_DRQ,
+    of,
+    part,
+)
+from peer_rl.settings.run import LearningConfig
+
+
+@dataclass(frozen=True)
+class DrQDQNConfig(DQNConfig):
+    """DrQ (Kostrikov et al. 2021) on DQN: s and s' augmented, each by a draw of its own."""
+
+    learning_rate: float = of(1e-4, TABLE_ATARI_DRQ)
+    adam_epsilon: float = of(1.5e-4, TABLE_ATARI_DRQ)
+    max_gradient_norm: float | None = of(10.0, TABLE_ATARI_DRQ)
+    loss: Literal["squared", "huber"] = of("huber", DOPAMINE + "; the PEER authors' code has it too")
+    double: bool = of(True, TABLE_ATARI_DRQ)
+    dueling: bool = of(True, TABLE_ATARI_DRQ)
+    tau: float = of(1.0, TABLE_ATARI_DRQ + ": an update period, so copies")
+    target_every: int = of(1, TABLE_ATARI_DRQ)
+    epsilon_start: float = of(1.0, DOPAMINE)
+    epsilon_final: float = of(0.1, DOPAMINE)
+    epsilon_steps: int = of(5_000, TABLE_ATARI_DRQ)
+    epsilon_eval: float = of(0.05, DOPAMINE)
+    critic: CriticConfig = part(CriticConfig(hidden=(512,)), hidden=TABLE_ATARI_DRQ)
+    encoder: EncoderConfig = part(
+        EncoderConfig(), channels=TABLE_ATARI_DRQ, kernels=TABLE_ATARI_DRQ, strides=TABLE_ATARI_DRQ
+    )
+    shift: int = of(4, "DrQ's paper, Dopamine and the PEER authors' code; the table says random shifts")
+    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+    intensity: float = of(0.05, DOPAMINE)
+    """A frame's brightness is multiplied by 1 + this * N(0, 1), the draw clipped to [-2, 2]."""
+    flip: float = 0.0
+    """Probability of mirroring a frame, and on its own of turning it upside down."""
+    rotation: float = 0.0
+    """Largest angle, in degrees, that a frame is turned by."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("shift", "intensity", "rotation"):
+            check_not_negative(name, getattr(self, name))
+        check_fraction("flip", self.flip)
+
+
+@dataclass(frozen=True)
+class DrQDQNLearning(LearningConfig):
+    """Replay and update schedule of ``drq-dqn``."""
+
+    gamma: float = of(0.99, TABLE_ATARI_DRQ)
+    n_step: int = of(10, TABLE_ATARI_DRQ)
+    batch_size: int = of(32, TABLE_ATARI_DRQ)
+    start_steps: int = of(1_600, TABLE_ATARI_DRQ)
+    update_every: int = of(1, TABLE_ATARI_DRQ)

@@ -1,0 +1,68 @@
+"""Settings of ``drq-sac``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.origins import (
+    CURL_CODE,
+    DRQ_CODE,
+    TABLE_DMC_CURL,
+    TABLE_DMC_DRQ,
+    of,
+    part,
+)
+from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.run import LearningConfig
+
+
+@dataclass(frozen=True)
+class DrQSACConfig(PixelSACConfig):
+    """SAC with DrQ (Kostrikov et al. 2021): losses and targets over several random shifts of each state."""
+
+    actor_learning_rate: float = of(1e-3, TABLE_DMC_DRQ)
+    critic_learning_rate: float = of(1e-3, TABLE_DMC_DRQ)
+    temperature_learning_rate: float = of(1e-3, TABLE_DMC_DRQ)
+    initial_temperature: float = of(0.1, TABLE_DMC_DRQ)
+    tau: float = of(0.01, TABLE_DMC_DRQ)
+    target_every: int = of(2, TABLE_DMC_DRQ)
+    policy_every: int = of(2, TABLE_DMC_DRQ)
+    log_std_low: float = of(-10.0, TABLE_DMC_DRQ)
+    log_std_high: float = of(2.0, TABLE_DMC_DRQ)
+    actor: ActorConfig = part(
+        ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=DRQ_CODE
+    )
+    critic: CriticConfig = part(
+        CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=DRQ_CODE
+    )
+    encoder_tau: float = of(0.01, DRQ_CODE)
+    latent: int = of(50, DRQ_CODE)
+    latent_tanh: bool = of(True, DRQ_CODE)
+    encoder: EncoderConfig = part(
+        EncoderConfig(channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="orthogonal"),
+        channels=TABLE_DMC_CURL,
+        kernels=CURL_CODE,
+        strides=CURL_CODE,
+        weight_init=DRQ_CODE,
+    )
+    views: int = of(2, DRQ_CODE)
+    """Shifts of s, and of s', in one update (K and M in DrQ's paper)."""
+    shift: int = of(4, DRQ_CODE)
+    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("views", self.views)
+        check_not_negative("shift", self.shift)
+
+
+@dataclass(frozen=True)
+class DrQSACLearning(LearningConfig):
+    """Replay and update schedule of ``drq-sac``."""
+
+    gamma: float = of(0.99, TABLE_DMC_DRQ)
+    buffer_size: int = of(100_000, TABLE_DMC_DRQ)
+    batch_size: int = of(512, TABLE_DMC_DRQ)
+    start_steps: int = of(1_000, TABLE_DMC_DRQ)

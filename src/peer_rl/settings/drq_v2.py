@@ -1,0 +1,73 @@
+"""Settings of ``drq-v2``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.origins import (
+    CURL_CODE,
+    DRQ_V2_CODE,
+    TABLE_DMC_CURL,
+    of,
+    part,
+)
+from peer_rl.settings.run import LearningConfig
+
+
+@dataclass(frozen=True)
+class DrQv2Config:
+    """DrQ-v2 (Yarats et al. 2022): a deterministic policy, twin critics, one shift, no target encoder."""
+
+    actor_learning_rate: float = of(1e-4, DRQ_V2_CODE)
+    """Adam's step size for the actor."""
+    critic_learning_rate: float = of(1e-4, DRQ_V2_CODE)
+    """Adam's step size for the critics and, by their loss, the encoder."""
+    tau: float = of(0.01, DRQ_V2_CODE)
+    """Share of the online critics that enters the targets at each update."""
+    noise_start: float = of(1.0, DRQ_V2_CODE)
+    """Standard deviation of the noise on actions when the random phase has ended."""
+    noise_final: float = of(0.1, DRQ_V2_CODE)
+    """Standard deviation of the noise on actions in the long run."""
+    noise_steps: int = of(50_000, DRQ_V2_CODE + ": 100k frames, the easy tasks' horizon")
+    """Acting steps over which it falls linearly; its own horizon, whatever --steps says."""
+    smoothing_clip: float = of(0.3, DRQ_V2_CODE)
+    """Largest noise on an action that a loss reads; its standard deviation is that of acting."""
+    shift: int = of(4, DRQ_V2_CODE)
+    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+    latent: int = 50
+    """Units that the convolutions are summed up in, one set for the actor and one for the critics."""
+    actor: ActorConfig = part(ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"))
+    """The actor's network."""
+    critic: CriticConfig = part(CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"))
+    """The critics' networks."""
+    encoder: EncoderConfig = part(
+        EncoderConfig(channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="orthogonal"),
+        channels=TABLE_DMC_CURL,
+        kernels=CURL_CODE,
+        strides=CURL_CODE,
+    )
+    """The convolutions."""
+
+    def __post_init__(self) -> None:
+        for name in ("actor_learning_rate", "critic_learning_rate", "noise_steps", "latent"):
+            check_positive(name, getattr(self, name))
+        check_fraction("tau", self.tau, above_zero=True)
+        for name in ("noise_start", "noise_final", "smoothing_clip", "shift"):
+            check_not_negative(name, getattr(self, name))
+        if self.noise_final > self.noise_start:
+            raise ConfigError(f"noise_final must be at most noise_start, but is {self.noise_final}")
+
+
+@dataclass(frozen=True)
+class DrQv2Learning(LearningConfig):
+    """Replay and update schedule of ``drq-v2``."""
+
+    gamma: float = of(0.99, DRQ_V2_CODE)
+    n_step: int = of(3, DRQ_V2_CODE)
+    buffer_size: int = of(251_000, "ours: all of the frames; the authors' million would take four times")
+    batch_size: int = of(256, DRQ_V2_CODE)
+    start_steps: int = of(2_000, DRQ_V2_CODE + ": 4,000 frames")
+    update_every: int = of(2, DRQ_V2_CODE)

@@ -1,0 +1,73 @@
+"""What a run says of its environment, where the task leaves a choice. Imports no simulator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.agents import find_agent
+from peer_rl.settings.checks import check_positive
+from peer_rl.settings.layers import Layer, Value
+from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import Picture, Task, find_task
+
+
+def task_of(config: AnyRunConfig) -> Task:
+    """The run's task with the action repeat and the frame stack that the run chose."""
+    task = find_task(config.task)
+    return replace(
+        task,
+        action_repeat=config.action_repeat or task.action_repeat,
+        stack=config.frame_stack or task.stack,
+    )
+
+
+def with_frames(config: AnyRunConfig, frames: int) -> AnyRunConfig:
+    """The run with its budget in environment frames instead of agent steps."""
+    check_positive("frames", frames)
+    repeat = task_of(config).action_repeat
+    if frames % repeat:
+        raise ConfigError(f"--frames {frames} is not a multiple of {config.task}'s action repeat, {repeat}")
+    return replace(config, steps=frames // repeat, episodes=None)
+
+
+def sees_pixels(agent: str, task: Task) -> bool:
+    """Whether a task that can show both its state and pictures of itself draws pictures for the agent."""
+    return task.suite == "dmc" and find_agent(agent).observations == "frames"
+
+
+def picture_of(config: AnyRunConfig) -> Picture | None:
+    """What the task draws for the run's agent; None where it shows what it always shows."""
+    if not sees_pixels(config.agent, find_task(config.task)):
+        return None
+    return Picture(config.image_size or Picture.size, config.render_quality or Picture.quality)
+
+
+def table_layer(agent: str, task: Task) -> Layer:
+    """The task table's own values for what a run may choose, so that a run's config tells all of them."""
+    if not task.free_repeat:
+        return {}
+    layer: Layer = {"action_repeat": Value(task.action_repeat, "PEER appendix, DMControl table with CURL")}
+    if sees_pixels(agent, task):
+        layer |= {
+            "image_size": Value(Picture.size, "DrQ's code: 84x84"),
+            "frame_stack": Value(task.stack, "PEER appendix, DMControl table with CURL"),
+            "render_quality": Value(Picture.quality, "DMControl's own"),
+        }
+    return layer
+
+
+def check_environment(config: AnyRunConfig) -> None:
+    """Refuse a choice that the task does not leave."""
+    task = find_task(config.task)
+    if config.action_repeat is not None and not task.free_repeat:
+        raise ConfigError(
+            f"task {task.name} has a fixed action repeat, {task.action_repeat}; leave out --action-repeat"
+        )
+    if sees_pixels(config.agent, task):
+        return
+    # frame_stack is anybody's who shows pictures, which is known once the environment is made
+    for name in ("image_size", "render_quality", *["frame_stack"] * (task.suite == "dmc")):
+        if getattr(config, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise ConfigError(f"task {task.name} draws no pictures for {config.agent}; leave out {option}")

@@ -1,0 +1,53 @@
+"""What the settings of ``ppo`` and ``trpo`` share. Stable-Baselines3 and sb3-contrib train both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.origins import SECTION_PYBULLET, of
+
+
+@dataclass(frozen=True)
+class OnPolicyLearningConfig:
+    """What an agent without a replay shares with the others."""
+
+    gamma: float = of(0.99, "OpenAI Baselines, for MuJoCo")
+    """Discount of one agent step."""
+
+    def __post_init__(self) -> None:
+        check_fraction("gamma", self.gamma, above_zero=True)
+
+
+@dataclass(frozen=True)
+class OnPolicyProtocolConfig:
+    """What is written down while training; there is no critic of (s, a) whose representation could be inspected."""
+
+    eval_every: int = of(5_000, SECTION_PYBULLET)
+    """Agent steps between evaluations; 0 for none."""
+    eval_episodes: int = of(10, SECTION_PYBULLET)
+    """Episodes of one evaluation, without exploration, in an environment of their own."""
+    final_episodes: int = 0
+    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    final_steps: int = 0
+    """The evaluation at the end goes on until it has taken this many agent steps too."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("eval_every", self.eval_every)
+        check_positive("eval_episodes", self.eval_episodes)
+        check_not_negative("final_episodes", self.final_episodes)
+        check_not_negative("final_steps", self.final_steps)
+
+
+def check_common(settings: Any) -> None:
+    """Refuse what neither agent can learn with."""
+    if settings.batch_steps < 2:
+        raise ConfigError(f"batch_steps must be 2 or more, but is {settings.batch_steps}")
+    for units in settings.hidden:
+        check_positive("hidden", units)
+    check_positive("learning_rate", settings.learning_rate)
+    check_fraction("gae_lambda", settings.gae_lambda)
+    check_not_negative("observation_clip", settings.observation_clip)
+    check_not_negative("reward_clip", settings.reward_clip)

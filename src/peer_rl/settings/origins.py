@@ -1,0 +1,54 @@
+"""Where a value comes from: the paper's tables, its authors' code, or ours."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, is_dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+TABLE_STATE = "PEER appendix, PyBullet and MuJoCo table"
+SECTION_PYBULLET = "PEER appendix, PyBullet section"
+TABLE_GRIDWORLD = "PEER appendix, grid-world table"
+PYTORCH_SAC = "pytorch_sac, the paper's SAC on PyBullet"
+SB3_SAC = "Stable-Baselines3, the paper's SAC on MuJoCo"
+REDQ_CODE = "the REDQ authors' code"
+EVERY_CODE = "the code of every agent here: one update a step, from one reward"
+TD3_INIT = "PyTorch's own, as in the TD3 authors' code"
+TABLE_ATARI_DRQ = "PEER appendix, Atari table with DrQ"
+TABLE_ATARI_CURL = "PEER appendix, Atari table with CURL"
+CURL_RAINBOW_CODE = "CURL's Rainbow code; the paper's table leaves it open"
+DOPAMINE = "Dopamine's atari_100k lab, DrQ.gin; the paper's table leaves it open"
+TABLE_DMC_CURL = "PEER appendix, DMControl table with CURL"
+CURL_CODE = "CURL's code; the paper's table leaves it open"
+TABLE_DMC_DRQ = "PEER appendix, DMControl table with DrQ"
+DRQ_CODE = "DrQ's code; the paper's table leaves it open"
+SAC_AE_CODE = "the SAC+AE authors' code"
+DRQ_V2_CODE = "the DrQ-v2 authors' code"
+
+
+def of(value: T, origin: str) -> T:
+    """A dataclass field's default, with where it comes from."""
+    default: T = field(default=value, metadata={"origin": origin})
+    return default
+
+
+def part(value: T, **origins: str) -> T:
+    """The default of a nested section, with where its values come from."""
+    default: T = field(default=value, metadata={"origins": origins})
+    return default
+
+
+def origins_of(settings: Any, prefix: str = "") -> dict[str, str]:
+    """The origins of a dataclass's defaults, by dotted path."""
+    found: dict[str, str] = {}
+    everything = getattr(settings, "ORIGIN", "")
+    for one in fields(settings):
+        origin = one.metadata.get("origin", everything)
+        if origin:
+            found[prefix + one.name] = origin
+        value = getattr(settings, one.name)
+        if is_dataclass(value):
+            found |= origins_of(value, f"{prefix}{one.name}.")
+        found |= {f"{prefix}{one.name}.{name}": text for name, text in one.metadata.get("origins", {}).items()}
+    return found

@@ -1,0 +1,61 @@
+"""Settings of ``ppo``: OpenAI Baselines' for MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.on_policy import check_common
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Proximal policy optimisation by Stable-Baselines3, with the settings of Baselines' PPO2 for MuJoCo."""
+
+    ORIGIN: ClassVar[str] = "OpenAI Baselines, PPO2 for MuJoCo"
+
+    batch_steps: int = 2_048
+    """Agent steps between rounds of learning (Baselines ppo2/defaults.py: nsteps)."""
+    minibatches: int = 32
+    """Parts that the batch is split into, one step of Adam each (Baselines: nminibatches)."""
+    epochs: int = 10
+    """Passes over one batch (Baselines: noptepochs)."""
+    clip_range: float = 0.2
+    """How far the ratio of new to old probabilities counts from 1 (Baselines: cliprange)."""
+    learning_rate: float = 3e-4
+    """Adam's first step size (Baselines: lr)."""
+    lr_decay_steps: int = 1_000_000
+    """Agent steps over which the step size falls linearly to 0, whatever --steps says (Baselines: its 1M budget)."""
+    entropy_weight: float = 0.0
+    """Weight of the entropy in the loss (Baselines: ent_coef)."""
+    value_weight: float = 0.25
+    """Weight of the squared error of the value in the loss (Baselines: vf_coef 0.5, times the 1/2 in its loss)."""
+    gae_lambda: float = 0.95
+    """Lambda of the advantage estimate (Baselines: lam)."""
+    max_grad_norm: float = 0.5
+    """Norm to which the gradient is clipped (Baselines ppo2.py)."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Units of each hidden tanh layer, of the policy and of a value network of its own (Baselines: mlp, copy)."""
+    observation_clip: float = 10.0
+    """Clip of observations normalised by running mean and deviation, 0: raw ones (Baselines run.py: VecNormalize)."""
+    reward_clip: float = 10.0
+    """Clip of rewards divided by the return's running deviation, 0: raw ones (Baselines run.py: VecNormalize)."""
+
+    def __post_init__(self) -> None:
+        check_common(self)
+        for name in ("minibatches", "epochs", "clip_range", "lr_decay_steps", "max_grad_norm"):
+            check_positive(name, getattr(self, name))
+        check_not_negative("entropy_weight", self.entropy_weight)
+        check_not_negative("value_weight", self.value_weight)
+        if self.batch_steps % self.minibatches or self.batch_steps < 2 * self.minibatches:
+            raise ConfigError(
+                f"batch_steps {self.batch_steps} cannot be split into {self.minibatches} equal minibatches of "
+                "two steps or more; change one of them"
+            )
+
+    @property
+    def minibatch_size(self) -> int:
+        """Agent steps in one step of Adam."""
+        return self.batch_steps // self.minibatches

@@ -1,0 +1,79 @@
+"""Settings of ``rainbow``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.origins import (
+    CURL_RAINBOW_CODE,
+    TABLE_ATARI_CURL,
+    of,
+    part,
+)
+from peer_rl.settings.run import PrioritisedConfig
+
+
+@dataclass(frozen=True)
+class RainbowConfig:
+    """Data-efficient Rainbow (van Hasselt et al. 2019): distributional, double, dueling, noisy."""
+
+    learning_rate: float = of(1e-4, TABLE_ATARI_CURL)
+    """Adam's step size."""
+    adam_epsilon: float = of(1.5e-5, TABLE_ATARI_CURL + "; CURL's code has 1.5e-4")
+    """Adam's epsilon."""
+    max_gradient_norm: float = of(10.0, TABLE_ATARI_CURL)
+    """Gradients of all weights together are scaled down to this norm."""
+    target_every: int = of(2_000, TABLE_ATARI_CURL)
+    """Updates between copies of the online network into the target network."""
+    hidden: int = of(256, TABLE_ATARI_CURL)
+    """Units of the hidden layer of each stream, ReLU after it; both together are the representation phi."""
+    atoms: int = of(51, TABLE_ATARI_CURL)
+    """Returns that the distribution knows."""
+    lowest_return: float = of(-10.0, CURL_RAINBOW_CODE)
+    """The first of them."""
+    highest_return: float = of(10.0, CURL_RAINBOW_CODE)
+    """The last of them."""
+    noise: float = of(0.1, TABLE_ATARI_CURL)
+    """Noisy layers' sigma at the start, before it is divided by the square root of their inputs."""
+    epsilon_eval: float = of(1e-3, CURL_RAINBOW_CODE)
+    """Probability of a random action in evaluation, where the layers' noise is off."""
+    features: Literal["penultimate", "conv"] = "penultimate"
+    """What PEER reads as phi: the hidden layers of both streams, or the flattened convolutions."""
+    blend_losses: bool = False
+    """The published code's way: whatever is added to the loss is weighted like a transition, and is in its priority."""
+    encoder: EncoderConfig = part(
+        EncoderConfig(channels=(32, 64), kernels=(5, 5), strides=(5, 5)),
+        channels=TABLE_ATARI_CURL,
+        kernels=TABLE_ATARI_CURL,
+        strides=TABLE_ATARI_CURL,
+    )
+    """The convolutions."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "adam_epsilon", "max_gradient_norm", "target_every", "hidden"):
+            check_positive(name, getattr(self, name))
+        check_not_negative("noise", self.noise)
+        check_fraction("epsilon_eval", self.epsilon_eval)
+        if self.atoms < 2 or not self.lowest_return < self.highest_return:
+            raise ConfigError(
+                f"a distribution needs two atoms and a lowest_return below highest_return, "
+                f"not {self.atoms} from {self.lowest_return:g} to {self.highest_return:g}"
+            )
+
+
+@dataclass(frozen=True)
+class RainbowLearning(PrioritisedConfig):
+    """Replay and update schedule of ``rainbow``."""
+
+    gamma: float = of(0.99, TABLE_ATARI_CURL)
+    n_step: int = of(20, TABLE_ATARI_CURL)
+    batch_size: int = of(32, TABLE_ATARI_CURL)
+    start_steps: int = of(1_600, TABLE_ATARI_CURL)
+    update_every: int = of(1, TABLE_ATARI_CURL)
+    priority_exponent: float = of(0.5, TABLE_ATARI_CURL)
+    importance_start: float = of(0.4, TABLE_ATARI_CURL)
+    importance_steps: int = of(100_000, TABLE_ATARI_CURL + ": to 1 over training")

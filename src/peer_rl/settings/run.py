@@ -1,0 +1,165 @@
+"""Everything that determines a run, saved as its config.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from tyro.conf import Suppress, arg
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.origins import SECTION_PYBULLET, of
+
+Settings = TypeVar("Settings")
+Learning = TypeVar("Learning")
+Protocol = TypeVar("Protocol")
+Profile = Literal["paper", "small", "smoke"]
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """What the loop decides: how transitions are kept, and when and from what the agent learns."""
+
+    gamma: float = 0.99
+    """Discount of one agent step."""
+    n_step: int = 1
+    """Rewards summed before bootstrapping."""
+    batch_size: int = 64
+    """Transitions in one update."""
+    buffer_size: int = 100_000
+    """Transitions kept, or frames (one more an episode) where observations are stacks; the oldest make room."""
+    start_steps: int = 1_000
+    """First steps, taken with uniformly random actions and without updates."""
+    update_every: int = 1
+    """Agent steps between rounds of updates."""
+    updates: int = 1
+    """Updates in one round."""
+    clip_rewards: bool = False
+    """Learn from rewards clipped to [-1, 1]; the returns that are written down are the game's own."""
+    lost_life_ends: bool = False
+    """A lost life stops bootstrapping, as the end of the game does; the game itself goes on."""
+    flat_returns: bool = False
+    """Weigh every reward of an n-step return with gamma^n instead of gamma^k: a bug behind published numbers."""
+
+    def __post_init__(self) -> None:
+        check_fraction("gamma", self.gamma, above_zero=True)
+        for name in ("n_step", "batch_size", "buffer_size", "update_every", "updates"):
+            check_positive(name, getattr(self, name))
+        check_not_negative("start_steps", self.start_steps)
+        if self.batch_size > self.buffer_size:
+            raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
+
+
+@dataclass(frozen=True)
+class PrioritisedConfig(LearningConfig):
+    """The same with prioritised replay (Schaul et al. 2016)."""
+
+    priority_exponent: float = 0.5
+    """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
+    importance_start: float = 0.4
+    """Exponent of the importance weights at the first update; it rises to 1."""
+    importance_steps: int = 100_000
+    """Updates over which it rises linearly; its own horizon, whatever --steps says."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction("priority_exponent", self.priority_exponent)
+        check_fraction("importance_start", self.importance_start)
+        check_positive("importance_steps", self.importance_steps)
+
+
+@dataclass(frozen=True)
+class ProtocolConfig:
+    """What is written down while training. Nothing here changes a single weight (law 2)."""
+
+    eval_every: int = of(5_000, SECTION_PYBULLET)
+    """Agent steps between evaluations; 0 for none."""
+    eval_episodes: int = of(10, SECTION_PYBULLET)
+    """Episodes of one evaluation, without exploration, in an environment of their own."""
+    diagnose_every: int = 1_000
+    """Agent steps between lines of diagnostics.jsonl; 0 for none."""
+    log_every: int = 500
+    """Agent steps that one line of training metrics sums up."""
+    final_episodes: int = 0
+    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    final_steps: int = 0
+    """The evaluation at the end goes on until it has taken this many agent steps too."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("eval_every", self.eval_every)
+        check_not_negative("diagnose_every", self.diagnose_every)
+        check_positive("eval_episodes", self.eval_episodes)
+        check_positive("log_every", self.log_every)
+        check_not_negative("final_episodes", self.final_episodes)
+        check_not_negative("final_steps", self.final_steps)
+
+
+@dataclass(frozen=True)
+class RunConfig(Generic[Settings, Learning, Protocol]):
+    """One training run. Two runs with equal configs are equal, bit for bit. The agent decides the three sections."""
+
+    agent: Annotated[str, Suppress]
+    """Name of the agent."""
+    task: str
+    """SUITE/NAME, gym/ANY-ID or module:factory."""
+    settings: Annotated[Settings, arg(name="")]
+    """The agent's own hyper-parameters."""
+    seed: int = 0
+    """Seed of everything random. The same seed with another beta starts from the same weights."""
+    beta: float | Literal["auto"] = 5e-4
+    """Weight of the regularizer in the critic's loss; 0 is the plain backbone, auto adapts to --beta-target."""
+    beta_target: float | None = None
+    """With beta auto: the mean cosine of phi and phi' that it strives for; 0.9 unless said."""
+    beta_rate: float | None = None
+    """With beta auto: log beta += rate * (cosine - target) at each update; 0.001 unless said."""
+    regularizer: str = "peer"
+    """peer, cosine-peer, feature-norm, dr3, beer, none, or module:name of your own class or function."""
+    steps: int | None = None
+    """Agent steps to train for."""
+    episodes: int | None = None
+    """Episodes to train for, instead of steps."""
+    max_episode_steps: int | None = None
+    """Agent steps after which an episode is cut off; without it, the environment's own limit or 10,000."""
+    action_repeat: int | None = None
+    """Environment frames in one agent step, where the task leaves a choice."""
+    image_size: int | None = None
+    """Side of the frames that the task draws for an agent which sees pixels."""
+    frame_stack: int | None = None
+    """Frames in one observation, where the task shows pictures."""
+    render_quality: Literal["full", "draft"] | None = None
+    """draft draws such frames without shadows and mirrors, at twice the size, and averages: several times as quick
+    without a GPU."""
+    profile: Profile = "paper"
+    """paper: the full settings; small: hours on a CPU; smoke: a minute."""
+    preset: str = ""
+    """A named set of settings on top of the task's own; none by default."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    threads: int = 1
+    """Threads of torch. One is quickest for small networks; a run goes on only with the number it began with."""
+    learning: Annotated[Learning, arg(name="")] = field(kw_only=True)
+    """Replay and update schedule."""
+    protocol: Annotated[Protocol, arg(name="")] = field(kw_only=True)
+    """Evaluation, diagnostics and logging."""
+
+    def __post_init__(self) -> None:
+        check_not_negative("seed", self.seed)
+        if self.beta != "auto":
+            check_not_negative("beta", self.beta)
+        if self.beta_target is not None and not -1 <= self.beta_target <= 1:
+            raise ConfigError(f"beta_target must be a cosine, in [-1, 1], but is {self.beta_target}")
+        if self.beta_rate is not None:
+            check_not_negative("beta_rate", self.beta_rate)
+        check_positive("threads", self.threads)
+        for name in ("steps", "episodes", "max_episode_steps", "action_repeat", "image_size", "frame_stack"):
+            value = getattr(self, name)
+            if value is not None:
+                check_positive(name, value)
+        if (self.steps is None) == (self.episodes is None):
+            raise ConfigError(
+                f"give one budget, steps or episodes, not {self.steps} steps and {self.episodes} episodes"
+            )
+
+
+AnyRunConfig = RunConfig[Any, Any, Any]

@@ -1,0 +1,68 @@
+"""Settings of ``sac``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.checks import check_fraction, check_positive
+from peer_rl.settings.networks import ActorConfig, CriticConfig
+from peer_rl.settings.origins import (
+    SB3_SAC,
+    TABLE_STATE,
+    of,
+    part,
+)
+
+
+@dataclass(frozen=True)
+class SACConfig:
+    """SAC (Haarnoja et al. 2018) with twin critics and a learned temperature."""
+
+    actor_learning_rate: float = of(3e-4, TABLE_STATE)
+    """Adam's step size for the actor."""
+    critic_learning_rate: float = of(3e-4, TABLE_STATE)
+    """Adam's step size for the critics."""
+    temperature_learning_rate: float = of(1e-4, TABLE_STATE)
+    """Adam's step size for the logarithm of the temperature."""
+    temperature_beta1: float = of(0.9, SB3_SAC)
+    """Adam's first decay for the logarithm of the temperature."""
+    initial_temperature: float = of(1.0, SB3_SAC)
+    """The entropy's weight (alpha) at the start."""
+    target_entropy: float | None = None
+    """Entropy that the temperature steers to; without it, minus the number of action units."""
+    tau: float = of(5e-3, TABLE_STATE)
+    """Share of the online critics that enters the targets at each of their updates (eta in the paper)."""
+    target_every: int = of(2, TABLE_STATE)
+    """Critic updates to one update of the target networks."""
+    policy_every: int = of(1, SB3_SAC)
+    """Critic updates to one update of the actor and the temperature."""
+    log_std_low: float = of(-20.0, SB3_SAC)
+    """Lowest logarithm of the policy's standard deviation."""
+    log_std_high: float = of(2.0, SB3_SAC)
+    """Highest logarithm of the policy's standard deviation."""
+    log_std_by: Literal["clip", "tanh"] = of("clip", SB3_SAC)
+    """How the logarithm is kept within its bounds."""
+    compile: bool = False
+    """torch.compile for the losses: for accelerators; on a CPU the plain update is quicker."""
+    actor: ActorConfig = part(ActorConfig(), hidden=TABLE_STATE, weight_init=SB3_SAC, bias_init=SB3_SAC)
+    """The actor's network."""
+    critic: CriticConfig = part(CriticConfig(), hidden=TABLE_STATE, weight_init=SB3_SAC, bias_init=SB3_SAC)
+    """The critics' networks."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "actor_learning_rate",
+            "critic_learning_rate",
+            "temperature_learning_rate",
+            "initial_temperature",
+            "target_every",
+            "policy_every",
+        ):
+            check_positive(name, getattr(self, name))
+        check_fraction("tau", self.tau, above_zero=True)
+        if not 0 <= self.temperature_beta1 < 1:
+            raise ConfigError(f"temperature_beta1 must be in [0, 1), but is {self.temperature_beta1}")
+        if not self.log_std_low < self.log_std_high:
+            raise ConfigError(f"log_std_low must be below log_std_high, but is {self.log_std_low}")

@@ -1,0 +1,63 @@
+"""Settings of ``sac-ae``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.origins import (
+    CURL_CODE,
+    SAC_AE_CODE,
+    TABLE_DMC_CURL,
+    of,
+    part,
+)
+from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.run import LearningConfig
+
+
+@dataclass(frozen=True)
+class SACAEConfig(PixelSACConfig):
+    """SAC+AE (Yarats et al. 2021): the encoder also learns to reconstruct what it saw."""
+
+    actor_learning_rate: float = of(1e-3, SAC_AE_CODE)
+    critic_learning_rate: float = of(1e-3, SAC_AE_CODE)
+    temperature_learning_rate: float = of(1e-4, SAC_AE_CODE)
+    temperature_beta1: float = of(0.5, SAC_AE_CODE)
+    initial_temperature: float = of(0.1, SAC_AE_CODE)
+    tau: float = of(0.01, SAC_AE_CODE)
+    target_every: int = of(2, SAC_AE_CODE)
+    policy_every: int = of(2, SAC_AE_CODE)
+    encoder_tau: float = of(0.05, SAC_AE_CODE)
+    latent_tanh: bool = of(True, SAC_AE_CODE)
+    encoder: EncoderConfig = part(
+        EncoderConfig(
+            channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="delta-orthogonal"
+        ),
+        channels=TABLE_DMC_CURL,
+        kernels=CURL_CODE,
+        strides=CURL_CODE,
+    )
+    reconstruction_learning_rate: float = of(1e-3, SAC_AE_CODE)
+    """Adam's step size for the reconstruction: encoder, critics' latent and decoder."""
+    latent_penalty: float = of(1e-6, SAC_AE_CODE)
+    """Weight of half the latent's squared norm in the reconstruction's loss."""
+    decoder_decay: float = of(1e-7, SAC_AE_CODE)
+    """Weight of half the decoder's squared weights in the reconstruction's loss."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("reconstruction_learning_rate", self.reconstruction_learning_rate)
+        check_not_negative("latent_penalty", self.latent_penalty)
+        check_not_negative("decoder_decay", self.decoder_decay)
+
+
+@dataclass(frozen=True)
+class SACAELearning(LearningConfig):
+    """Replay and update schedule of ``sac-ae``."""
+
+    gamma: float = of(0.99, SAC_AE_CODE)
+    buffer_size: int = of(100_000, "ours: CURL's and DrQ's; the authors' million would take 21 GB")
+    batch_size: int = of(128, SAC_AE_CODE)
+    start_steps: int = of(1_000, SAC_AE_CODE)

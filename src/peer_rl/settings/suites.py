@@ -1,0 +1,72 @@
+"""Values that differ from an agent's defaults, by suite, task, preset and profile: ``suites/*.toml``.
+
+Each ``[[settings]]`` says for whom it is (agents, tasks, profile or preset; without ``agents``, for all), then
+``path.into.RunConfig = [value, origin]``; a value of ``{ frames = N }`` counts environment frames.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from peer_rl.settings.layers import Frames, Layer, Value
+
+_FILES = {"custom": "gym"}
+"""Suites that share another's file."""
+_SELECTORS = ("agents", "tasks", "profile", "preset")
+
+
+@cache
+def _blocks(name: str) -> tuple[tuple[dict[str, Any], Layer], ...]:
+    """The blocks of a file, each with its selectors and its values."""
+    path = files("peer_rl.settings") / "suites" / f"{_FILES.get(name, name)}.toml"
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        ({key: block[key] for key in _SELECTORS if key in block}, _layer(block)) for block in content["settings"]
+    )
+
+
+def _layer(block: dict[str, Any], prefix: str = "") -> Layer:
+    found: Layer = {}
+    for key, value in block.items():
+        if isinstance(value, dict):
+            found |= _layer(value, f"{prefix}{key}.")
+        elif prefix or key not in _SELECTORS:
+            given, origin = value
+            found[prefix + key] = Value(Frames(given["frames"]) if isinstance(given, dict) else given, origin)
+    return found
+
+
+def _select(name: str, kind: str, agent: str, wanted: str = "") -> Layer:
+    """The values of all blocks of a kind (suite, tasks, profile, preset) that are for the agent."""
+    layer: Layer = {}
+    for selectors, values in _blocks(name):
+        kinds = [key for key in selectors if key != "agents"] or ["suite"]
+        fits = kinds == ["suite"] or wanted in (selectors[kinds[0]] if kind == "tasks" else [selectors[kinds[0]]])
+        if kinds == [kind] and fits and agent in selectors.get("agents", [agent]):
+            layer |= values
+    return layer
+
+
+def agents_of(suite: str) -> list[str]:
+    """The agents that have settings for a suite."""
+    lists = [selectors["agents"] for selectors, _ in _blocks(suite) if set(selectors) == {"agents"}]
+    return list(dict.fromkeys(agent for names in lists for agent in names))
+
+
+def suite_layers(agent: str, suite: str, task: str) -> list[Layer]:
+    """What the suite, then the task, says for an agent."""
+    return [_select(suite, "suite", agent), _select(suite, "tasks", agent, task)]
+
+
+def profile_layers(agent: str, suite: str, profile: str) -> list[Layer]:
+    """What the suite's profile, then the agent's own, says."""
+    return [_select(suite, "profile", agent, profile), _select("any", "profile", agent, profile)]
+
+
+def presets_of(agent: str) -> dict[str, Layer]:
+    """The presets of an agent by name."""
+    names = [selectors["preset"] for selectors, _ in _blocks("any") if "preset" in selectors]
+    return {name: layer for name in names if (layer := _select("any", "preset", agent, name))}

@@ -1,0 +1,44 @@
+"""What figure 3 shows of a grid-world agent, written with each line of diagnostics.jsonl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from peer_rl.agents import Agent
+from peer_rl.envs.gridworld import GOAL, REWARD, S1, S2, STATES, move
+from peer_rl.plugin.diagnostics import diagnose
+from peer_rl.replay.batch import Batch
+from peer_rl.rng import Stream
+
+
+def probe(agent: Agent, rng: Stream) -> dict[str, Any]:
+    """Figure 3's quantities: every state but S_T with its greedy action.
+
+    (b) mean cosine of phi(s) and the target's phi(s'), (c) max Q(S_1) - max Q(S_2), (a) max Q of every state.
+    """
+    states = np.arange(STATES - 1)
+    one_hot = np.eye(STATES, dtype=np.float32)
+    first = np.ones(len(states), dtype=bool)
+    actions = agent.act(one_hot[states], first=first, explore=False, rng=rng)
+    arrivals = np.array([move(int(s), int(a)) for s, a in zip(states, actions, strict=True)])
+    arrived = arrivals == GOAL
+    batch = Batch.from_numpy(
+        obs=one_hot[states],
+        action=actions,
+        reward=(REWARD * arrived).astype(np.float32),
+        discount=(1.0 - arrived).astype(np.float32),
+        next_obs=one_hot[arrivals],
+        device=agent.device,
+    )
+    with torch.no_grad():
+        features = agent.temporal_difference(batch, rng).features
+        values = agent.value(one_hot).tolist()
+    report = diagnose(features.phi, features.phi_next)
+    return {
+        "probe_cosine": report.cosine,
+        "probe_q_difference": values[S1] - values[S2],
+        "probe_max_q": values[:GOAL],
+    }

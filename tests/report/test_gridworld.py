@@ -1,0 +1,159 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic import write_lines, write_run
+
+from peer_rl.report.findings import sort_findings, verdict
+from peer_rl.report.gridworld import (
+    episode_lengths,
+    final_values,
+    findings,
+    moving_mean,
+    studies,
+    study_tables,
+    verdict_table,
+)
+from peer_rl.report.runs import find_runs, group_runs
+from peer_rl.report.statistics import Estimate
+
+
+def study_of(runs: Path):
+    (study,) = studies(group_runs(find_runs([runs])))
+    return study
+
+
+def test_the_moving_mean_by_hand() -> None:
+    np.testing.assert_allclose(moving_mean(np.array([1.0, 3.0, 8.0, 10.0]), 2), [1, 2, 5.5, 9])
+    np.testing.assert_allclose(moving_mean(np.array([4.0]), 50), [4])
+    assert moving_mean(np.array([]), 50).size == 0
+
+
+@pytest.mark.parametrize(
+    ("difference", "sign", "words"),
+    [
+        (None, -1, "cannot tell: no seed ran both with and without PEER"),
+        (Estimate(0.0, 0.0, 0.0, 6, 1.0), -1, "no difference"),
+        (Estimate(-1.0, -2.0, -0.5, 6, 0.03), -1, "agrees"),
+        (Estimate(-1.0, -2.0, 0.5, 6, 0.1), -1, "agrees, but the interval includes zero"),
+        (Estimate(1.0, 0.5, 2.0, 6, 0.03), -1, "disagrees"),
+        (Estimate(1.0, -0.5, 2.0, 6, 0.1), -1, "disagrees, but the interval includes zero"),
+        (Estimate(1.0, 0.5, 2.0, 6, 0.03), +1, "agrees"),
+        (Estimate(-1.0, -2.0, -0.5, 6, 0.03), +1, "disagrees"),
+        (Estimate(-1.0, -2.0, -0.5, 6, 0.06), -1, "agrees, but the sign-flip test has p = 0.06"),
+        (Estimate(-1.0, math.nan, math.nan, 1), -1, "agrees, but one pair gives no interval"),
+        (Estimate(-1.0, -2.0, -0.5, 5, 0.06), -1, "agrees, but 5 pairs are too few to decide"),
+    ],
+)
+def test_verdicts_in_words(difference, sign, words) -> None:
+    assert verdict(difference, sign) == words
+
+
+def write_pair(runs: Path, *, seeds: int = 6, **peer: object) -> None:
+    for seed in range(seeds):
+        write_run(runs, seed=seed, cosine=0.99, difference=0.05, length=20)
+        write_run(runs, seed=seed, beta=0.01, **{"cosine": 0.9, "difference": 0.09, "length": 10, **peer})
+
+
+def test_numbers_like_the_papers_agree_with_it(tmp_path: Path) -> None:
+    write_pair(tmp_path)
+    study = study_of(tmp_path)
+    assert [found.words for found in study.verdicts] == ["agrees"] * 4
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [4, 0, 0]
+
+
+def test_numbers_against_the_paper_disagree_with_it(tmp_path: Path) -> None:
+    write_pair(tmp_path, cosine=0.999, difference=0.01, length=30)
+    study = study_of(tmp_path)
+    assert [found.words for found in study.verdicts] == ["disagrees"] * 4
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [0, 0, 4]
+
+
+def test_a_greater_difference_beyond_the_exact_one_is_not_closer(tmp_path: Path) -> None:
+    write_pair(tmp_path, difference=3.0)
+    greater, closer = (found for found in study_of(tmp_path).verdicts if found.claim.panel == "c")
+    assert (greater.words, closer.words) == ("agrees", "disagrees")
+    assert closer.difference.value == pytest.approx(abs(3.0 - 0.1) - abs(0.05 - 0.1))
+
+
+def test_mixed_signs_are_not_clear(tmp_path: Path) -> None:
+    for seed, cosine in enumerate((0.90, 0.999, 0.98, 0.995, 0.90, 0.999)):
+        write_run(tmp_path, seed=seed, cosine=0.99)
+        write_run(tmp_path, seed=seed, beta=0.01, cosine=cosine)
+    study = study_of(tmp_path)
+    assert study.verdicts[0].words == "agrees, but the interval includes zero"
+    assert any("includes zero" in "".join(line) for line in sort_findings(findings(study))["Not clear"])
+
+
+def test_the_paper_claims_nothing_about_other_regularizers(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    write_run(tmp_path, beta=0.01, regularizer="dr3")
+    assert study_of(tmp_path).verdicts == []
+
+
+def test_without_the_backbone_nothing_can_be_told(tmp_path: Path) -> None:
+    write_run(tmp_path, beta=0.01)
+    assert {found.words for found in study_of(tmp_path).verdicts} == {
+        "cannot tell: no seed ran both with and without PEER"
+    }
+
+
+def test_panels_hold_every_seed(tmp_path: Path) -> None:
+    for seed, cosine in enumerate((0.8, 0.9)):
+        path = write_run(tmp_path, seed=seed, cosine=cosine, episodes=9)
+        rows = [{"episode": episode, "step": episode, "length": 10 * (seed + 1)} for episode in range(1, 10)]
+        write_lines(path / "metrics.jsonl", rows)
+    study = study_of(tmp_path)
+    (cosine,) = study.cosine
+    np.testing.assert_allclose(cosine.x, [1, 9])
+    np.testing.assert_allclose(cosine.mean, [0.5, 0.85])
+    assert cosine.high[-1] - cosine.mean[-1] == pytest.approx(np.std([0.8, 0.9], ddof=1) / 2)
+    (steps,) = study.steps
+    np.testing.assert_allclose(steps.mean, 15)
+    np.testing.assert_allclose(steps.x, np.arange(1, 10))
+    assert study.exact == pytest.approx(0.1)
+
+
+def test_only_episode_rows_have_a_length(tmp_path: Path) -> None:
+    write_run(tmp_path, episodes=3, length=12)
+    (record,) = find_runs([tmp_path])
+    assert episode_lengths(record).tolist() == [12, 12, 12]
+
+
+def test_values_of_the_cells_are_those_at_the_end(tmp_path: Path) -> None:
+    for seed, value in enumerate((2.0, 4.0)):
+        path = write_run(tmp_path, seed=seed)
+        write_lines(
+            path / "diagnostics.jsonl",
+            [{"episode": 1, "probe_max_q": [99.0] * 19}, {"episode": 2, "probe_max_q": [value] * 19}, {"episode": 3}],
+        )
+    (group,) = group_runs(find_runs([tmp_path]))
+    values = final_values(group)
+    assert values[:19].tolist() == [3.0] * 19
+    assert math.isnan(values[19])
+
+
+def test_runs_from_before_the_probes_still_make_a_study(tmp_path: Path) -> None:
+    path = write_run(tmp_path)
+    write_lines(path / "diagnostics.jsonl", [{"step": 1, "episode": 1, "cosine": 0.5}])
+    study = study_of(tmp_path)
+    assert (study.values, study.cosine) == ({}, [])
+    assert study_tables(study)[0].rows[0][2] == "-"
+
+
+def test_tables_show_numbers_counters_and_pairs(tmp_path: Path) -> None:
+    write_pair(tmp_path, seeds=2)
+    write_run(tmp_path, seed=7, beta=0.01, state="running")
+    study = study_of(tmp_path)
+    numbers, differences = study_tables(study)
+    peer = dict(zip(numbers.header, numbers.rows[1], strict=True))
+    assert peer["variant"] == "PEER (beta = 0.01)"
+    assert peer["seeds"] == "2 of 3"
+    assert peer["Final cosine"] == "0.9000 ± 0.0000"
+    assert peer["Steps per episode"] == "10.00 ± 0.00"
+    assert peer["Greedy steps at the end"] == "7.0 ± 0.0"
+    assert (peer["agent steps"], peer["frames"]) == ("80", "80")
+    assert differences.rows[0] == ["Final cosine", "-0.0900 [-0.0900, -0.0900] (2)"]
+    for table in (numbers, differences, verdict_table(study)):
+        assert table.caption.startswith("Profile paper; task gridworld/paper; seeds 0, 1; trained for 2,000 episodes.")

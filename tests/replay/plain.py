@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.make import make_replay
 from peer_rl.replay.replay import Replay
-from peer_rl.settings.run import LearningConfig, PrioritisedConfig
+from peer_rl.settings.run import LearningConfig, PrioritisedConfig, SequenceConfig
 
 CPU = torch.device("cpu")
 GAMMA = 0.9
@@ -90,6 +90,11 @@ def vector_spec(size: int) -> EnvSpec:
     return EnvSpec((size,), "float32", actions=4)
 
 
+@dataclass(frozen=True)
+class PrioritisedSequences(SequenceConfig, PrioritisedConfig):
+    """Windows of steps, with priorities."""
+
+
 def replay_of(
     spec: EnvSpec,
     capacity: int,
@@ -99,8 +104,10 @@ def replay_of(
     flat_returns: bool = False,
     **priorities: float,
 ) -> Replay:
-    """``priorities`` are PrioritisedConfig's own settings; without them the replay is uniform."""
-    kind = PrioritisedConfig if priorities else LearningConfig
+    """``priorities`` are PrioritisedConfig's own settings, or ``sequence_length``; without them it is uniform."""
+    kind: type[LearningConfig] = PrioritisedConfig if priorities else LearningConfig
+    if "sequence_length" in priorities:
+        kind = PrioritisedSequences if len(priorities) > 1 else SequenceConfig
     sizes = {"batch_size": min(batch_size, capacity), "buffer_size": capacity}
     learning = kind(gamma=GAMMA, n_step=n_step, flat_returns=flat_returns, **sizes, **priorities)
     return make_replay(learning, spec, CPU)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
 from peer_rl.rng import Stream
 
 Array = np.ndarray[Any, Any]
@@ -56,7 +55,7 @@ class Agent(Actor, Protocol):
         """The critic's value of each observation under the greedy policy, (B,)."""
         ...
 
-    def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
+    def temporal_difference(self, batch: Any, rng: Stream) -> TD:
         """The critic's TD loss on a batch and the features behind it; changes nothing."""
         ...
 
@@ -64,8 +63,8 @@ class Agent(Actor, Protocol):
         """What the critic's loss trains."""
         ...
 
-    def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
-        """Learn from one batch; ``index`` counts updates from 0."""
+    def update(self, batch: Any, *, index: int, rng: Stream) -> Update:
+        """Learn from one Batch, or from Sequences if its settings ask for them; ``index`` counts updates from 0."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

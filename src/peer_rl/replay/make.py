@@ -13,11 +13,12 @@ from peer_rl.replay.memory import available_memory
 from peer_rl.replay.priority import PrioritisedSampler
 from peer_rl.replay.replay import Replay, Sampler, Store
 from peer_rl.replay.ring import Columns, Ring, row_bytes
+from peer_rl.replay.sequences import FrameSequences, VectorSequences
 from peer_rl.replay.sumtree import SumTree
 from peer_rl.replay.uniform import UniformSampler
 from peer_rl.replay.vectors import VectorStore, vector_columns
 from peer_rl.replay.windows import Windows
-from peer_rl.settings.run import LearningConfig, PrioritisedConfig
+from peer_rl.settings.run import LearningConfig, PrioritisedConfig, SequenceConfig
 
 _LARGE = 100_000_000
 _INDEX_BYTES = 8
@@ -43,11 +44,11 @@ class ReplaySize:
 
 def replay_size(learning: LearningConfig, spec: EnvSpec, steps: int | None = None) -> ReplaySize:
     """The replay's size when it is full, or after ``steps`` agent steps if those do not fill it."""
-    frames = spec.stack > 1
+    frames = _keeps_frames(learning, spec)
     rows = learning.buffer_size
     if steps is not None:
         rows = min(rows, 2 * steps if frames else steps)  # an episode of one step has two frames
-    each = row_bytes(_columns(spec)) + (_INDEX_BYTES if frames else 0)
+    each = row_bytes(_columns(spec, frames=frames)) + (_INDEX_BYTES if frames else 0)
     what = f"{'frames' if frames else 'transitions with observations'} of {'x'.join(map(str, _frame_shape(spec)))}"
     tree = SumTree.bytes_for(learning.buffer_size) if _prioritised(learning) else 0
     return ReplaySize(rows, what, rows * each + tree)
@@ -56,11 +57,26 @@ def replay_size(learning: LearningConfig, spec: EnvSpec, steps: int | None = Non
 def make_replay(learning: LearningConfig, spec: EnvSpec, device: torch.device, *, steps: int | None = None) -> Replay:
     """A replay, if the machine can hold it: frames where observations are stacks, priorities where they have weight."""
     check_memory(replay_size(learning, spec, steps), available_memory())
-    ring = Ring(learning.buffer_size, _columns(spec))
+    store = _make_store(learning, spec)
+    return Replay(store, _make_sampler(learning), batch_size=learning.batch_size, device=device)
+
+
+def _make_store(learning: LearningConfig, spec: EnvSpec) -> Store:
+    frames = _keeps_frames(learning, spec)
+    ring = Ring(learning.buffer_size, _columns(spec, frames=frames))
     flat = learning.flat_returns
     windows = Windows(ring, gamma=learning.gamma, n_step=learning.n_step, flat_returns=flat)
-    store: Store = FrameStore(windows, stack=spec.stack) if spec.stack > 1 else VectorStore(windows)
-    return Replay(store, _make_sampler(learning), batch_size=learning.batch_size, device=device)
+    if isinstance(learning, SequenceConfig):
+        length = learning.sequence_length
+        if frames:
+            return FrameSequences(windows, stack=spec.stack, length=length)
+        return VectorSequences(windows, length=length)
+    return FrameStore(windows, stack=spec.stack) if frames else VectorStore(windows)
+
+
+def _keeps_frames(learning: LearningConfig, spec: EnvSpec) -> bool:
+    """Whether each frame is kept once. Sequences share frames even where an observation is a single one."""
+    return spec.stack > 1 or (isinstance(learning, SequenceConfig) and spec.is_image)
 
 
 def check_memory(size: ReplaySize, available: int | None) -> None:
@@ -72,8 +88,8 @@ def check_memory(size: ReplaySize, available: int | None) -> None:
         )
 
 
-def _columns(spec: EnvSpec) -> Columns:
-    columns = frame_columns if spec.stack > 1 else vector_columns
+def _columns(spec: EnvSpec, *, frames: bool) -> Columns:
+    columns = frame_columns if frames else vector_columns
     return columns((_frame_shape(spec), spec.observation_dtype), spec.action_column)
 
 

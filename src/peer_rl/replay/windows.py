@@ -20,7 +20,7 @@ class Windows:
 
     def __init__(self, ring: Ring, *, gamma: float, n_step: int, flat_returns: bool = False) -> None:
         self.ring = ring
-        self.n_step = n_step
+        self.gamma, self.n_step = gamma, n_step
         # one factor after the other, in single precision
         self._powers: Array = np.cumprod(np.array([[1.0]] + [[gamma]] * n_step, np.float32), 0)  # (n + 1, 1)
         # the published bug that flat_returns brings back: every reward is multiplied by gamma^n

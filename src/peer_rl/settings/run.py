@@ -70,6 +70,21 @@ class PrioritisedConfig(LearningConfig):
 
 
 @dataclass(frozen=True)
+class SequenceConfig(LearningConfig):
+    """The same with windows of consecutive steps, for agents that learn a model."""
+
+    sequence_length: int = 5
+    """Consecutive steps of one window; a batch has batch_size windows."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("sequence_length", self.sequence_length)
+        if self.n_step > 1 or self.flat_returns:
+            option = "--n-step" if self.n_step > 1 else "--flat-returns"
+            raise ConfigError(f"windows of steps hold each step's own reward; leave out {option}")
+
+
+@dataclass(frozen=True)
 class ProtocolConfig:
     """What is written down while training. Nothing here changes a single weight (law 2)."""
 

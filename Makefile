@@ -1,15 +1,26 @@
-# make demo, make test and make lint each set up what they need, once.
+# make demo, make test and make lint set up what they need, once.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint format docs ledger clean
+.PHONY: demo test test-slow test-all packages lint format docs ledger clean
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 demo: .venv/.ready
 	$(BIN)/peer-rl reproduce gridworld
 
+# Everything but what kills processes, starts Ray or a browser, trains to a threshold or builds the site.
 test: .venv/.ready
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/.ready packages
+	$(PYTEST) -m slow
+
+test-all: .venv/.ready packages
+	$(PYTEST)
+
+# A compiler, a GL library and a browser; the script says what it installs before it does.
+packages:
 	@sh tools/system_packages.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.ready
 	$(BIN)/ruff format --check .

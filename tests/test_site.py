@@ -11,6 +11,8 @@ import pytest
 
 import peer_rl
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 

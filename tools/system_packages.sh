@@ -1,7 +1,7 @@
 #!/bin/sh
-# What the tests need from Debian beside Python: a C++ compiler (torch.compile), a GL library (pictures
-# of MuJoCo) and a browser (reports).
-# Installs what is missing if we may; otherwise says what to install, and the tests that need it are skipped.
+# The Debian packages that the tests need besides Python: a C++ compiler (torch.compile), a GL library
+# (MuJoCo's frames) and a browser (reports).
+# Installs what is missing if it may; otherwise it names the packages, and the tests that need them are skipped.
 set -eu
 [ "$(uname)" = Linux ] || exit 0
 
@@ -20,9 +20,9 @@ can_draw || missing="$missing libosmesa6"
 command -v chromium >/dev/null || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing$missing (a minute or two, once) ..."
+    echo "make packages: installs$missing with apt-get, once (a minute or two) ..."
     # shellcheck disable=SC2086  # one word a package
     if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
     then exit 0; fi
 fi
-echo "peer-rl: going on without$missing, which some tests need; to have them: sudo apt-get install$missing" >&2
+echo "peer-rl: some tests need$missing and are skipped; to run them: sudo apt-get install$missing" >&2

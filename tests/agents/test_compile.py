@@ -67,6 +67,7 @@ def test_compiled_updates_equal_the_plain_ones_and_compile_once(name, beta, monk
     compare(name, beta)
 
 
+@pytest.mark.slow
 def test_with_inductor_too():
     compare("td3", 0.1)
 

@@ -11,6 +11,8 @@ from peer_rl.agents.td3 import TD3
 from peer_rl.launch.api import load, train
 from peer_rl.settings import configure
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {
     "steps": 1_800,
     "learning.start_steps": 800,

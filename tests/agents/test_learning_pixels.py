@@ -11,6 +11,8 @@ from peer_rl.launch.api import load, train
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.settings import configure
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {
     "steps": 1_600,
     "learning.start_steps": 500,

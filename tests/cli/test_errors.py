@@ -161,6 +161,7 @@ def test_a_log_that_lost_lines_is_refused(finished, tmp_path):
     assert "lines are missing" in complaint(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
 
 
+@pytest.mark.slow
 def test_a_second_process_on_the_same_run(tmp_path):
     """The first one is long enough to be still at it, and goes on undisturbed."""
     arguments = [*GRID, "--steps", "100000", "--runs", str(tmp_path), "--quiet"]
@@ -256,6 +257,7 @@ def test_files_where_folders_should_be(finished, tmp_path):
     assert "file" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on a file's size")
 def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     """As a full disk, but without root: 120 kB are enough for the replay's segment of some 600 steps."""
@@ -282,6 +284,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     assert leavings(run) == leavings(train(configure("dqn", "gridworld/paper", steps=1200), runs=tmp_path / "roomy"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root on Linux")
 def test_a_full_disk_loses_nothing(tmp_path):
     """A disk of 400 kB fills up during training; with room again, the run ends as if nothing had happened."""

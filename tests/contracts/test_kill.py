@@ -12,6 +12,8 @@ import pytest
 from rendering import HAS_GL
 from running import leavings, peer_rl
 
+pytestmark = pytest.mark.slow
+
 _NETWORKS = ["--critic.hidden", "16", "16", "--actor.hidden", "16", "16"]
 _SMALL = [*_NETWORKS, "--start-steps", "500", "--batch-size", "32", "--eval-every", "1000", "--eval-episodes", "1"]
 _ATARI = ["--start-steps", "100", "--buffer-size", "700", "--update-every", "8", "--eval-every", "0", "--atoms", "11"]

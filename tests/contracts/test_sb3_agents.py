@@ -113,6 +113,7 @@ def test_another_seed_another_run(agent, tmp_path):
 class TestStoppedRuns:
     """They start again, and leave what an undisturbed run leaves."""
 
+    @pytest.mark.slow
     def test_kill_9_and_the_same_command_again(self, tmp_path):
         command = ["train", "trpo", "--task", "gym/CartPole-v1", "--steps", "4000", "--eval-episodes", "2"]
         assert peer_rl(*command, "--runs", tmp_path / "whole").returncode == 0
@@ -352,6 +353,7 @@ def test_profiles_leave_out_what_an_agent_does_not_have(more_settings):
     assert configure("dqn", "gym/CartPole-v1", profile="smoke").learning.start_steps == 10
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize(("task", "steps"), [("toy_envs:choice_from_five", 4_096), ("toy_envs:reach", 8_192)])
 def test_they_learn(agent, task, steps, tmp_path):

@@ -71,6 +71,7 @@ class Terminal:
         os.close(self._master)
 
 
+@pytest.mark.slow
 def test_killed_stopped_and_started_again(undisturbed, tmp_path):
     """kill -9 of the sweep, then Ctrl-C at a terminal, then the same command to the end."""
     runs = tmp_path / "runs"

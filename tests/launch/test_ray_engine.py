@@ -64,6 +64,7 @@ def is_waiting(job: Job) -> bool:
     return job.last_words().startswith("waiting: another process still writes this run")
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happened(cluster, undisturbed, tmp_path):
     """First SIGINT. Then, under the same command, one node is killed, and a stray process holds one of the runs.
@@ -195,6 +196,7 @@ def test_without_ray_one_sentence(monkeypatch):
         pass
 
 
+@pytest.mark.slow
 def test_no_cluster_at_the_address(tmp_path):
     result = peer_rl(
         "sweep", write_grid(tmp_path), "--engine", "ray", "--address", "auto", cwd=tmp_path, RAY_ADDRESS=""

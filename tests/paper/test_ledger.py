@@ -139,6 +139,7 @@ def run_tool(file: Path, home: Path, *options: str) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_another_machine_adds_the_next_seed(tmp_path) -> None:
     """Runs of the first machine are not made again on the second, which has their small files alone."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()

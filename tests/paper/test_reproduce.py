@@ -57,6 +57,7 @@ def test_a_second_time_runs_nothing_and_reports_the_same(reproduced):
     assert (folder / "report/gridworld/report.html").read_bytes() == page
 
 
+@pytest.mark.slow
 def test_stopped_half_way_and_started_again_no_run_is_missing_or_different(reproduced, tmp_path):
     _, folder = reproduced
     command = [sys.executable, "-m", "peer_rl", *COMMAND]
@@ -108,6 +109,7 @@ def kill_all(command, folder):
                     os.kill(int(process.name), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the trainings in /proc")
 def test_table1_killed_half_way_and_started_again_does_no_run_twice_and_misses_none(tmp_path):
     folder = tmp_path.resolve()

@@ -16,7 +16,10 @@ from peer_rl.settings import configure
 
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: sh tools/system_packages.sh")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: sh tools/system_packages.sh"),
+]
 
 EVIL = "<script>alert(1)</script>"
 _FLAGS = [

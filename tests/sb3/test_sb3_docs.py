@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 PAGE = Path(__file__).parents[2] / "docs" / "stable-baselines3.md"
 
 
+@pytest.mark.slow
 def test_the_pages_first_script(tmp_path):
     script = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
     assert len([line for line in script.splitlines() if line.strip()]) <= 10

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from peer_rl.bench.updates import half_cheetah_agent, in_turns, random_batch
-from peer_rl.networks.critics import CriticOutput, EnsembleCritic
+from peer_rl.networks.mlp import CriticOutput, EnsembleCritic
 from peer_rl.plugin import terms
 from peer_rl.rng import Stream
 from peer_rl.training.memory import keep_freed_memory

@@ -8,7 +8,7 @@ from peer_rl.agents.sac import SAC
 from peer_rl.agents.td3 import TD3
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Regularizer, make
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS
 from peer_rl.settings.networks import ActorConfig, CriticConfig

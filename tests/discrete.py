@@ -7,7 +7,7 @@ from peer_rl.agents.dqn import DQN
 from peer_rl.agents.make import BUILDERS
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Regularizer, make
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS
 from peer_rl.settings.networks import CriticConfig, EncoderConfig

@@ -12,7 +12,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.networks.augment import random_crop_and_pad
 from peer_rl.plugin import NAMES, make
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.curl_rainbow import CURLRainbowConfig
 from peer_rl.settings.networks import EncoderConfig

@@ -10,8 +10,8 @@ from plain_agents import PlainSAC, assert_same, assert_same_gradients
 from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from peer_rl.networks.actors import GaussianActor
-from peer_rl.replay.batch import Batch
+from peer_rl.networks.mlp import GaussianActor
+from peer_rl.replay.store import Batch
 from peer_rl.settings.networks import ActorConfig
 
 LEARNING = {

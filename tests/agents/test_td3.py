@@ -10,7 +10,7 @@ from peer_rl.agents.td3 import build
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import PEER
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.settings.td3 import TD3Config
 
 ROUGH = {"smoothing_noise": 1.0, "smoothing_clip": 0.7, "actor_learning_rate": 1e-2, "critic_learning_rate": 1e-2}

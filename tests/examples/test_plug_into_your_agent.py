@@ -13,7 +13,7 @@ from continuous import CPU, SPEC, stream
 
 from peer_rl.agents.td3 import TD3, build
 from peer_rl.plugin import make
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.td3 import TD3Config
 

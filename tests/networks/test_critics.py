@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from peer_rl.networks.critics import ActionValues, EnsembleCritic
+from peer_rl.networks.action_values import ActionValues
+from peer_rl.networks.mlp import EnsembleCritic
 from peer_rl.settings.networks import CriticConfig
 
 HEADS, INPUTS = 4, 5

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from peer_rl.networks.critics import ActionValues
+from peer_rl.networks.action_values import ActionValues
 from peer_rl.networks.encoders import ConvEncoder, as_floats
 from peer_rl.settings.networks import CriticConfig, EncoderConfig
 

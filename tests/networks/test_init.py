@@ -6,9 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from peer_rl.networks.actors import DeterministicActor
-from peer_rl.networks.critics import EnsembleCritic
-from peer_rl.networks.mlp import linear
+from peer_rl.networks.mlp import DeterministicActor, EnsembleCritic, linear
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 INPUTS, OUTPUTS = 60, 40

@@ -17,8 +17,8 @@ from peer_rl.replay.frames import FrameStore
 from peer_rl.replay.make import check_memory, make_replay, replay_size
 from peer_rl.replay.memory import available_memory
 from peer_rl.replay.priority import PrioritisedSampler
-from peer_rl.replay.uniform import UniformSampler
-from peer_rl.replay.vectors import VectorStore
+from peer_rl.replay.replay import UniformSampler
+from peer_rl.replay.store import VectorStore
 from peer_rl.settings.run import LearningConfig, PrioritisedConfig
 
 ATARI = EnvSpec((4, 84, 84), "uint8", stack=4, actions=18)

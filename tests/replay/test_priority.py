@@ -6,8 +6,7 @@ import torch
 from replay.plain import PlainReplay, frame_spec, replay_of, vector_spec
 
 from peer_rl.replay.priority import PrioritisedSampler
-from peer_rl.replay.replay import Replay
-from peer_rl.replay.uniform import UniformSampler
+from peer_rl.replay.replay import Replay, UniformSampler
 
 EXPONENT = 0.7
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peer_rl.replay.ring import Ring, row_bytes
+from peer_rl.replay.store import Ring, row_bytes
 
 
 @given(total=st.integers(1, 30), capacity=st.integers(1, 12), cuts=st.lists(st.integers(0, 30), max_size=4))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peer_rl.errors import CheckpointError
-from peer_rl.replay.ring import Ring
+from peer_rl.replay.store import Ring
 from peer_rl.training import checkpoint as module
 from peer_rl.training.checkpoint import Checkpoints
 from peer_rl.training.trees import pack, unpack

@@ -16,7 +16,7 @@ from peer_rl.errors import ConfigError
 from peer_rl.networks.augment import random_crop_and_pad
 from peer_rl.networks.distributional import DistributionalValues
 from peer_rl.networks.encoders import ConvEncoder
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.optimizer import SoftUpdate, target_of
 from peer_rl.plugin import Regularizer
 from peer_rl.rng import Stream
 from peer_rl.settings.curl_rainbow import CURLRainbowConfig

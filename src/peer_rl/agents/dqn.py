@@ -12,11 +12,11 @@ from torch.nn import functional as F
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_features, check_pixels
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.critics import ActionValues, CriticOutput
-from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.action_values import ActionValues
+from peer_rl.networks.mlp import CriticOutput
+from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.dqn import DQNConfig
 

@@ -11,13 +11,12 @@ from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_pixels
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.augment import random_shift
-from peer_rl.networks.critics import CriticOutput
 from peer_rl.networks.encoders import ConvEncoder, as_floats
 from peer_rl.networks.latent import Latent, LatentCritic, LatentPolicy
-from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.mlp import CriticOutput
+from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.drq_v2 import DrQv2Config
 

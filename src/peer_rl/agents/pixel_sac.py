@@ -16,12 +16,12 @@ from torch import Tensor
 
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.sac import SAC
-from peer_rl.networks.actors import GaussianActor
 from peer_rl.networks.encoders import ConvEncoder, as_floats
 from peer_rl.networks.latent import Latent, LatentCritic, LatentGaussian
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.mlp import GaussianActor
+from peer_rl.networks.optimizer import SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.pixel_sac import PixelSACConfig
 

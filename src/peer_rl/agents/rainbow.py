@@ -13,13 +13,12 @@ from torch import Tensor
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_features, check_pixels, check_regularizer
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.critics import CriticOutput
 from peer_rl.networks.distributional import DistributionalValues, project
 from peer_rl.networks.encoders import as_floats
-from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.mlp import CriticOutput
+from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.rainbow import RainbowConfig
 

@@ -12,14 +12,12 @@ from torch import Tensor
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_vectors
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.actors import GaussianActor
-from peer_rl.networks.critics import CriticOutput, EnsembleCritic, Heads, pick
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.latent import LatentCritic, LatentGaussian
-from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.mlp import CriticOutput, EnsembleCritic, GaussianActor, Heads, pick
+from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, NoRegularizer, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.sac import SACConfig
 

@@ -11,12 +11,10 @@ from torch import Tensor
 from peer_rl.agents import TD, Array, Update
 from peer_rl.agents.checks import check_vectors
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.actors import DeterministicActor
-from peer_rl.networks.critics import CriticOutput, EnsembleCritic
-from peer_rl.networks.optimizer import Adam
-from peer_rl.networks.target import SoftUpdate, target_of
+from peer_rl.networks.mlp import CriticOutput, DeterministicActor, EnsembleCritic
+from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.td3 import TD3Config
 

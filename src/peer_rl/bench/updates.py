@@ -13,7 +13,7 @@ import torch
 from peer_rl.agents import Agent
 from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.training.memory import keep_freed_memory
@@ -47,7 +47,7 @@ def random_batch() -> Batch:
 def td3_products() -> Callable[[], None]:
     """The products of two TD3 updates, one of which has the actor's, and nothing else.
 
-    The critics' last layer has one output: its products are inner and outer ones of vectors (networks/critics.py).
+    The critics' last layer has one output: its products are inner and outer ones of vectors (networks/mlp.py).
     """
     obs, hidden, action = torch.randn(BATCH, OBS), torch.randn(BATCH, WIDTH), torch.randn(BATCH, ACTIONS)
     both = torch.randn(BATCH, OBS + ACTIONS).expand(2, -1, -1)  # both heads read one input

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError
-from peer_rl.settings.checks import check_positive
+from peer_rl.settings.fields import check_positive
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
 Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2"]

@@ -10,7 +10,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.settings import find_agent
 from peer_rl.settings.beta import describe_beta
-from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.fields import check_not_negative, check_positive
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError, RunError, nearest
 from peer_rl.paper.catalogue import CATALOGUE
-from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.fields import check_not_negative, check_positive
 from peer_rl.settings.run import Profile
 
 if TYPE_CHECKING:

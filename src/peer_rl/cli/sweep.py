@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError, RunError
-from peer_rl.settings.checks import check_fraction, check_positive
+from peer_rl.settings.fields import check_fraction, check_positive
 
 if TYPE_CHECKING:
     from peer_rl.launch.jobs import Job

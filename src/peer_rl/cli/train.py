@@ -15,8 +15,8 @@ from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
 from peer_rl.settings import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.settings.beta import AUTO, check_weight, describe_beta
-from peer_rl.settings.checks import check_not_negative
 from peer_rl.settings.environment import sees_pixels, with_frames
+from peer_rl.settings.fields import check_not_negative
 from peer_rl.settings.resolve import canonical, defaults
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task

@@ -9,7 +9,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.fields import check_not_negative, check_positive
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from peer_rl.agents.make import build_agent
 from peer_rl.envs.make import env_of, spec_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.launch.api import resolve_device
-from peer_rl.replay.batch import Batch
 from peer_rl.replay.make import make_replay
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.settings.environment import sees_pixels

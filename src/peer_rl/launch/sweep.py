@@ -12,8 +12,8 @@ from typing import Any
 from peer_rl.errors import ConfigError, PeerError, nearest
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.settings import configure
-from peer_rl.settings.checks import check_not_negative, check_positive
 from peer_rl.settings.environment import with_frames
+from peer_rl.settings.fields import check_not_negative, check_positive
 from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list
 from peer_rl.settings.run import AnyRunConfig
 

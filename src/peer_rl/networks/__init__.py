@@ -1,5 +1,6 @@
-"""Networks, and what acts on their weights and inputs.
+"""Networks, and what changes their weights and inputs.
 
-`mlp`, `encoders`, `noisy` are the layers; `critics`, `actors`, `latent`, `distributional`, `decoder` put them together;
-`augment` shifts and crops frames; `optimizer` and `target` change weights.
+`mlp` has the layers, actors and critics from state; `encoders`, `latent` and `decoder` those from frames.
+`action_values` is DQN's network, `distributional` (on `noisy` layers) Rainbow's.
+`augment` shifts and crops frames; `optimizer` has Adam and the soft update of target networks.
 """

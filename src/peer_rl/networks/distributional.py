@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.networks.critics import CriticOutput
 from peer_rl.networks.encoders import ConvEncoder
+from peer_rl.networks.mlp import CriticOutput
 from peer_rl.networks.noisy import Noise, NoisyLinear
 from peer_rl.settings.rainbow import RainbowConfig
 

@@ -9,9 +9,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from peer_rl.networks.actors import DeterministicActor, GaussianActor
-from peer_rl.networks.critics import CriticOutput, EnsembleCritic, EnsembleLinear, Heads
-from peer_rl.networks.mlp import Shape, linear
+from peer_rl.networks.mlp import (
+    CriticOutput,
+    DeterministicActor,
+    EnsembleCritic,
+    EnsembleLinear,
+    GaussianActor,
+    Heads,
+    Shape,
+    linear,
+)
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 

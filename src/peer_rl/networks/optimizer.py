@@ -1,12 +1,13 @@
-"""Adam, without what torch.optim adds to it."""
+"""What changes weights: Adam, without what torch.optim adds to it, and the targets' soft update."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Adam:
@@ -84,3 +85,25 @@ def clip_gradients(gradients: list[Tensor], largest: float) -> None:
     """Scale gradients in place so that their joint norm is at most ``largest``; waits for no device."""
     norm = torch.stack(torch._foreach_norm(gradients)).norm()
     torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp(max=1.0))  # torch.nn.utils.clip_grad_norm_'s 1e-6
+
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def target_of(network: Network) -> Network:
+    """A copy that takes no gradients."""
+    return copy.deepcopy(network).requires_grad_(False)
+
+
+class SoftUpdate:
+    """theta' <- tau theta + (1 - tau) theta', all parameters in one call."""
+
+    def __init__(self, network: nn.Module, target: nn.Module, tau: float) -> None:
+        self.online = [parameter.detach() for parameter in network.parameters()]
+        self.target = [parameter.detach() for parameter in target.parameters()]
+        self.tau = tau
+
+    @torch.no_grad()
+    def __call__(self) -> None:
+        """One step of the target."""
+        torch._foreach_lerp_(self.target, self.online, self.tau)

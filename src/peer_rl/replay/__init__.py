@@ -1,6 +1,7 @@
-"""Replay: a store keeps what was played, a sampler chooses from it, ``Replay`` is both.
+"""Replay: a store keeps transitions, a sampler chooses among them, and `Replay` combines the two.
 
-``ring`` rows under every store; ``vectors`` and ``frames`` the two stores; ``windows`` n-step returns; ``sequences``
-both stores again, with windows of consecutive steps; ``uniform`` and ``priority`` (over ``sumtree``) the two samplers;
-``make`` picks by the settings and checks the memory first.
+`store` has the ring of rows, n-step windows over it, `Batch`, and the store of vectors; `frames` the store of frames;
+`sequences` both stores again, with windows of consecutive steps.
+`replay` has `Replay` and the uniform sampler; `priority`, over a `sumtree`, the prioritised one.
+`make` builds what the settings ask for, and checks with `memory` that the machine can hold it.
 """

@@ -11,13 +11,10 @@ from peer_rl.errors import ConfigError
 from peer_rl.replay.frames import FrameStore, frame_columns
 from peer_rl.replay.memory import available_memory
 from peer_rl.replay.priority import PrioritisedSampler
-from peer_rl.replay.replay import Replay, Sampler, Store
-from peer_rl.replay.ring import Columns, Ring, row_bytes
+from peer_rl.replay.replay import Replay, Sampler, Store, UniformSampler
 from peer_rl.replay.sequences import FrameSequences, VectorSequences
+from peer_rl.replay.store import Columns, Ring, VectorStore, Windows, row_bytes, vector_columns
 from peer_rl.replay.sumtree import SumTree
-from peer_rl.replay.uniform import UniformSampler
-from peer_rl.replay.vectors import VectorStore, vector_columns
-from peer_rl.replay.windows import Windows
 from peer_rl.settings.run import LearningConfig, PrioritisedConfig, SequenceConfig
 
 _LARGE = 100_000_000

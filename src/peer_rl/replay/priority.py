@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from peer_rl.replay.batch import Array
+from peer_rl.replay.store import Array
 from peer_rl.replay.sumtree import SumTree
 
 _LEAST = 1e-8

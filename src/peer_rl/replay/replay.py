@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from peer_rl.replay.batch import Array, Batch
-from peer_rl.replay.ring import Ring
-from peer_rl.replay.uniform import UniformSampler
+from peer_rl.replay.store import Array, Batch, Ring
 
 
 class Store(Protocol):
@@ -64,6 +62,24 @@ class Sampler(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
         ...
+
+
+class UniformSampler:
+    """Draws with replacement, and remembers nothing."""
+
+    def draw(self, first: int, stop: int, count: int, rng: np.random.Generator) -> tuple[Array, Array | None]:
+        """Numbers of ``count`` transitions from ``first`` to ``stop``; no weights."""
+        return rng.integers(first, stop, count), None
+
+    def update(self, priorities: Tensor) -> None:
+        """An agent's priorities make no difference here."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing."""
 
 
 class Replay:

@@ -12,11 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from peer_rl.replay.batch import Array, Batch, to_tensors
 from peer_rl.replay.frames import FrameStore
-from peer_rl.replay.ring import Ring
-from peer_rl.replay.vectors import VectorStore
-from peer_rl.replay.windows import Windows
+from peer_rl.replay.store import Array, Batch, Ring, VectorStore, Windows, to_tensors
 
 
 @dataclass(frozen=True)

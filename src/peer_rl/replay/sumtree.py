@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from peer_rl.replay.batch import Array
+from peer_rl.replay.store import Array
 
 
 class SumTree:

@@ -17,10 +17,9 @@ from peer_rl.settings.on_policy import OnPolicyLearningConfig, OnPolicyProtocolC
 from peer_rl.settings.ppo import PPOConfig
 from peer_rl.settings.rainbow import RainbowConfig, RainbowLearning
 from peer_rl.settings.redq import REDQConfig, REDQLearning
-from peer_rl.settings.run import LearningConfig, ProtocolConfig
+from peer_rl.settings.run import LearningConfig, ProtocolConfig, StateLearning, StateProtocol
 from peer_rl.settings.sac import SACConfig
 from peer_rl.settings.sac_ae import SACAEConfig, SACAELearning
-from peer_rl.settings.state import StateLearning, StateProtocol
 from peer_rl.settings.td3 import TD3Config
 from peer_rl.settings.trpo import TRPOConfig
 

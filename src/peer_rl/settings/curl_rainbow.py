@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     CURL_RAINBOW_CODE,
     TABLE_ATARI_CURL,
+    check_fraction,
+    check_not_negative,
+    check_positive,
     of,
 )
 from peer_rl.settings.rainbow import RainbowConfig

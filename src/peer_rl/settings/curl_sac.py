@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.checks import check_positive
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     CURL_CODE,
     TABLE_DMC_CURL,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
 from peer_rl.settings.pixel_sac import PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 

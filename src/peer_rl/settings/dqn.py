@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from peer_rl.settings.checks import check_fraction, check_positive
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     TABLE_GRIDWORLD,
+    check_fraction,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 from peer_rl.settings.run import LearningConfig
 
 

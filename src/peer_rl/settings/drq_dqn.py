@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from peer_rl.settings.checks import check_fraction, check_not_negative
 from peer_rl.settings.dqn import DQNConfig
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     DOPAMINE,
     TABLE_ATARI_DRQ,
+    check_fraction,
+    check_not_negative,
     of,
     part,
 )
+from peer_rl.settings.networks import CriticConfig, EncoderConfig
 from peer_rl.settings.run import LearningConfig
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     CURL_CODE,
     DRQ_V2_CODE,
     TABLE_DMC_CURL,
+    check_fraction,
+    check_not_negative,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
 from peer_rl.settings.run import LearningConfig
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     SECTION_PYBULLET,
     of,
 )

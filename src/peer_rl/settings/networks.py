@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_positive
+from peer_rl.settings.fields import check_positive
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.origins import SECTION_PYBULLET, of
+from peer_rl.settings.fields import SECTION_PYBULLET, check_fraction, check_not_negative, check_positive, of
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from peer_rl.settings.checks import check_fraction, check_positive
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
+    check_fraction,
+    check_positive,
     part,
 )
+from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
 from peer_rl.settings.sac import SACConfig
 
 

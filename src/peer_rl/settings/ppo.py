@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_not_negative, check_positive
+from peer_rl.settings.fields import check_not_negative, check_positive
 from peer_rl.settings.on_policy import check_common
 
 

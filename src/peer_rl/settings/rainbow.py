@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.networks import EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     CURL_RAINBOW_CODE,
     TABLE_ATARI_CURL,
+    check_fraction,
+    check_not_negative,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.run import PrioritisedConfig
 
 

@@ -13,8 +13,8 @@ from peer_rl.errors import ConfigError, nearest
 from peer_rl.settings.agents import find_agent
 from peer_rl.settings.beta import AUTO, check_weight, settle_beta
 from peer_rl.settings.environment import check_environment, table_layer
+from peer_rl.settings.fields import origins_of
 from peer_rl.settings.layers import Frames, Layer, Value
-from peer_rl.settings.origins import origins_of
 from peer_rl.settings.run import AnyRunConfig, RunConfig
 from peer_rl.settings.suites import agents_of, presets_of, profile_layers, suite_layers
 from peer_rl.settings.tasks import find_task

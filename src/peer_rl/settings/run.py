@@ -8,8 +8,15 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from tyro.conf import Suppress, arg
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.origins import SECTION_PYBULLET, of
+from peer_rl.settings.fields import (
+    EVERY_CODE,
+    SECTION_PYBULLET,
+    TABLE_STATE,
+    check_fraction,
+    check_not_negative,
+    check_positive,
+    of,
+)
 
 Settings = TypeVar("Settings")
 Learning = TypeVar("Learning")
@@ -85,6 +92,19 @@ class SequenceConfig(LearningConfig):
 
 
 @dataclass(frozen=True)
+class StateLearning(LearningConfig):
+    """What the agents from state share: replay and schedule of the paper."""
+
+    gamma: float = of(0.99, TABLE_STATE)
+    buffer_size: int = of(1_000_000, TABLE_STATE)
+    batch_size: int = of(256, TABLE_STATE)
+    start_steps: int = of(25_000, TABLE_STATE)
+    n_step: int = of(1, EVERY_CODE)
+    update_every: int = of(1, EVERY_CODE)
+    updates: int = of(1, EVERY_CODE)
+
+
+@dataclass(frozen=True)
 class ProtocolConfig:
     """What is written down while training. Nothing here changes a single weight (law 2)."""
 
@@ -108,6 +128,13 @@ class ProtocolConfig:
         check_positive("log_every", self.log_every)
         check_not_negative("final_episodes", self.final_episodes)
         check_not_negative("final_steps", self.final_steps)
+
+
+@dataclass(frozen=True)
+class StateProtocol(ProtocolConfig):
+    """What the agents from state write down while training."""
+
+    diagnose_every: int = of(2_500, "ours: figure 1 does not say how often")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_positive
-from peer_rl.settings.networks import ActorConfig, CriticConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     SB3_SAC,
     TABLE_STATE,
+    check_fraction,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.checks import check_not_negative, check_positive
-from peer_rl.settings.networks import EncoderConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     CURL_CODE,
     SAC_AE_CODE,
     TABLE_DMC_CURL,
+    check_not_negative,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.pixel_sac import PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 

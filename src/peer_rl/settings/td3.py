@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
-from peer_rl.settings.networks import ActorConfig, CriticConfig
-from peer_rl.settings.origins import (
+from peer_rl.settings.fields import (
     TABLE_STATE,
     TD3_INIT,
+    check_fraction,
+    check_not_negative,
+    check_positive,
     of,
     part,
 )
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.checks import check_fraction, check_not_negative, check_positive
+from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of
 from peer_rl.settings.on_policy import check_common
-from peer_rl.settings.origins import of
 
 
 @dataclass(frozen=True)

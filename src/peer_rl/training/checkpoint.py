@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.errors import CheckpointError
-from peer_rl.replay.ring import Ring
+from peer_rl.replay.store import Ring
 from peer_rl.training.files import sync_directory, write_durably
 from peer_rl.training.trees import Tree, pack, unpack
 

@@ -10,7 +10,7 @@ import torch
 from peer_rl.agents import Agent
 from peer_rl.envs.gridworld import GOAL, REWARD, S1, S2, STATES, move
 from peer_rl.plugin.diagnostics import diagnose
-from peer_rl.replay.batch import Batch
+from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 
 

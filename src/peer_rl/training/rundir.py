@@ -23,7 +23,7 @@ from peer_rl.settings.tasks import Task, find_task
 from peer_rl.training.files import JsonLines, check_length, replace_file
 
 if TYPE_CHECKING:
-    from peer_rl.replay.ring import Ring
+    from peer_rl.replay.store import Ring
     from peer_rl.training.checkpoint import Checkpoint
 
 SCHEMA = 1

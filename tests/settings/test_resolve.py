@@ -79,7 +79,8 @@ def test_every_value_that_shapes_a_run_from_state_has_its_origin(agent, task):
     sections = ("settings.", "learning.", "protocol.")
     bare = {path for path in as_dict(config) if path.startswith(sections) and path not in origins}
     off = {"settings.compile", "settings.critic.layer_norm"} | {
-        f"learning.{name}" for name in ("clip_rewards", "lost_life_ends", "flat_returns")
+        f"learning.{name}"
+        for name in ("clip_rewards", "lost_life_ends", "flat_returns", "pretrain", "update_after_episodes")
     }
     assert not any(as_dict(config)[path] for path in bare & off)
     assert bare - off <= {f"protocol.{name}" for name in ("log_every", "final_episodes", "final_steps")}

@@ -60,7 +60,11 @@ class ConstrainedPEER(Regularizer):
         inner = (phi * phi_next).sum(-1) * (norm.detach() / norm)  # (*leading, batch)
         with torch.no_grad():
             cosines = inner / length / length_next  # 0 / 0, and so NaN, where there is no direction
+            if features.weight is not None:
+                cosines = torch.where(features.weight > 0, cosines, math.nan)
             self._cosine = torch.where(cosines.isnan().all(), self.target, cosines.nanmean())
+        if features.weight is not None:
+            inner = inner * features.weight
         return self._log_beta.exp() * inner.sum() / phi.shape[-2]
 
     @torch.no_grad()

@@ -123,7 +123,8 @@ def diagnose(
 
 
 def diagnose_features(features: Features) -> Report:
-    """Describe what a regularizer looks at; gamma is its discount."""
+    """Describe what a regularizer looks at; gamma is its discount. Rows with weight 0 are left out."""
+    features = _weighed(features)
     return diagnose(
         features.phi,
         features.phi_next,
@@ -132,6 +133,17 @@ def diagnose_features(features: Features) -> Report:
         gamma=features.discount,
         same_action=features.same_action,
     )
+
+
+def _weighed(features: Features) -> Features:
+    """The rows whose weight is not 0."""
+    if features.weight is None or bool((features.weight != 0).all()):
+        return features
+    kept = features.weight != 0
+    rows = {name: getattr(features, name) for name in ("reward", "discount", "same_action", "weight")}
+    chosen = {name: None if value is None else value[..., kept] for name, value in rows.items()}
+    phi, phi_next = features.phi[..., kept, :], features.phi_next[..., kept, :]
+    return Features(phi, phi_next, head_weight=features.head_weight, **chosen)
 
 
 def effective_rank(phi: Tensor, delta: float = RANK_DELTA) -> float:

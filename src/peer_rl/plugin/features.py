@@ -50,6 +50,7 @@ class Features:
     reward: (batch,), the reward or the n-step return. discount: (batch,), gamma^n (1 - terminated).
     same_action: (batch,), 1 where a = a'. With one output per action the theorem's features are
         phi(s) (x) e_a, so the similarity is the cosine of the phi times [a = a'].
+    weight: (batch,), a factor of each row's term before the mean; 1 if not given. Rows with 0 are not diagnosed.
     """
 
     phi: Tensor
@@ -59,6 +60,7 @@ class Features:
     reward: Tensor | None = field(default=None, kw_only=True)
     discount: Tensor | None = field(default=None, kw_only=True)
     same_action: Tensor | None = field(default=None, kw_only=True)
+    weight: Tensor | None = field(default=None, kw_only=True)
 
     def require(self, name: str) -> Tensor:
         """Return an optional field; raise ValueError if it was not given."""

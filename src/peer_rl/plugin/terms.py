@@ -26,11 +26,13 @@ from peer_rl.plugin.features import (
 )
 
 
-def mean_inner(x: Tensor, y: Tensor, scale: float | Tensor) -> Tensor:
-    """Compute scale times the batch mean of <x, y>, summed over leading axes."""
+def mean_inner(x: Tensor, y: Tensor, scale: float | Tensor, weight: Tensor | None = None) -> Tensor:
+    """Compute scale times the batch mean of weight <x, y>, summed over leading axes."""
     if x.dtype in (torch.float16, torch.bfloat16):
         # The sum over the batch, before it is divided, would leave the range of half precision.
         x, y = x.float(), y.float()
+    if weight is not None:
+        y = y * per_row(weight, y, "weight").unsqueeze(-1)
     # torch.dot is quicker forwards, but its flattened gradient cannot be added to phi's in place.
     return (x * y).sum() * (scale / x.shape[-2])
 
@@ -107,7 +109,7 @@ class PEER(Regularizer):
 
     def loss(self, features: Features) -> Tensor:
         """Beta <phi, sg phi'>."""
-        return mean_inner(features.phi, features.phi_next.detach(), self.beta)
+        return mean_inner(features.phi, features.phi_next.detach(), self.beta, features.weight)
 
 
 class CosinePEER(Regularizer):
@@ -123,7 +125,7 @@ class CosinePEER(Regularizer):
         """Beta sg(|phi| |phi'|) cos(phi, sg phi'), with |phi'| cancelled."""
         norm = safe_norm(features.phi)
         turned = features.phi * (norm.detach() / norm).unsqueeze(-1)
-        return mean_inner(turned, features.phi_next.detach(), self.beta)
+        return mean_inner(turned, features.phi_next.detach(), self.beta, features.weight)
 
 
 class FeatureNorm(Regularizer):
@@ -138,7 +140,7 @@ class FeatureNorm(Regularizer):
         norm = safe_norm(phi)
         # Divided twice: the square of a small norm would underflow, and an overflow must not end as 0.
         share = (phi * features.phi_next.detach()).sum(-1) / norm / norm  # (*leading, batch)
-        return mean_inner(features.phi, share.unsqueeze(-1) * phi, self.beta)
+        return mean_inner(features.phi, share.unsqueeze(-1) * phi, self.beta, features.weight)
 
 
 class DR3(Regularizer):
@@ -152,7 +154,7 @@ class DR3(Regularizer):
         """Beta <phi, phi_online'>."""
         phi_next = features.require("phi_next_online")
         check_pair(features.phi, phi_next, "phi_next_online")
-        return mean_inner(features.phi, phi_next, self.beta)
+        return mean_inner(features.phi, phi_next, self.beta, features.weight)
 
 
 class BEER(Regularizer):
@@ -176,6 +178,8 @@ class BEER(Regularizer):
         with torch.no_grad():
             bound, defined = bellman_bound(features)
         excess = torch.where(defined, torch.relu(cosine - bound), 0.0)
+        if features.weight is not None:
+            excess = excess * per_row(features.weight, phi, "weight")
         return self.beta * (excess.sum(-1) / defined.sum(-1).clamp(min=1)).sum()
 
 

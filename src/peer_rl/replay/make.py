@@ -105,6 +105,7 @@ def _make_sampler(learning: LearningConfig) -> Sampler:
         exponent=prioritised.priority_exponent,
         importance_start=prioritised.importance_start,
         importance_steps=prioritised.importance_steps,
+        importance_final=prioritised.importance_final,
     )
 
 

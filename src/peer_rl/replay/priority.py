@@ -18,14 +18,24 @@ _LEAST = 1e-8
 class PrioritisedSampler:
     """P(i) = p_i^exponent / sum_k p_k^exponent, and weights (N P(i))^-b, over the batch's largest, to make up for it.
 
-    A transition that is new gets the largest priority so far. b rises linearly from ``importance_start`` to 1 over
-    ``importance_steps`` draws. Priorities are kept out of the ring, whose rows never change once they are saved.
+    A transition that is new gets the largest priority so far. b changes linearly from ``importance_start`` to
+    ``importance_final`` over ``importance_steps`` draws. Priorities are kept out of the ring, whose rows never change
+    once they are saved.
     """
 
-    def __init__(self, capacity: int, *, exponent: float, importance_start: float, importance_steps: int) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        exponent: float,
+        importance_start: float,
+        importance_steps: int,
+        importance_final: float = 1.0,
+    ) -> None:
         self.capacity = capacity
         self.exponent = exponent
-        self.importance_start, self.importance_steps = importance_start, importance_steps
+        self.importance_start, self.importance_final = importance_start, importance_final
+        self.importance_steps = importance_steps
         self._tree = SumTree(capacity)  # transition i has leaf i % capacity, p_i^exponent
         self._largest = 1.0  # leaf so far
         self._draws = 0
@@ -45,7 +55,7 @@ class PrioritisedSampler:
     def importance(self) -> float:
         """The exponent b of the next draw's weights."""
         risen = min(1.0, self._draws / self.importance_steps)
-        return self.importance_start + (1.0 - self.importance_start) * risen
+        return self.importance_start + (self.importance_final - self.importance_start) * risen
 
     def _follow(self, first: int, stop: int) -> None:
         """The store has moved on: leaves of what is gone become 0, those of what is new the largest so far."""

@@ -42,6 +42,10 @@ class LearningConfig:
     """Agent steps between rounds of updates."""
     updates: int = 1
     """Updates in one round."""
+    pretrain: int = 0
+    """Updates in the first round, after the random phase; 0 for as many as in the others."""
+    update_after_episodes: bool = False
+    """Save an episode's rounds of updates for its end."""
     clip_rewards: bool = False
     """Learn from rewards clipped to [-1, 1]; the returns that are written down are the game's own."""
     lost_life_ends: bool = False
@@ -54,6 +58,7 @@ class LearningConfig:
         for name in ("n_step", "batch_size", "buffer_size", "update_every", "updates"):
             check_positive(name, getattr(self, name))
         check_not_negative("start_steps", self.start_steps)
+        check_not_negative("pretrain", self.pretrain)
         if self.batch_size > self.buffer_size:
             raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
 
@@ -65,14 +70,17 @@ class PrioritisedConfig(LearningConfig):
     priority_exponent: float = 0.5
     """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
     importance_start: float = 0.4
-    """Exponent of the importance weights at the first update; it rises to 1."""
+    """Exponent of the importance weights at the first update."""
+    importance_final: float = 1.0
+    """Exponent of the importance weights in the long run."""
     importance_steps: int = 100_000
-    """Updates over which it rises linearly; its own horizon, whatever --steps says."""
+    """Updates over which it changes linearly; its own horizon, whatever --steps says."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction("priority_exponent", self.priority_exponent)
         check_fraction("importance_start", self.importance_start)
+        check_fraction("importance_final", self.importance_final)
         check_positive("importance_steps", self.importance_steps)
 
 

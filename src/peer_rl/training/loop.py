@@ -129,6 +129,8 @@ class Trainer:
                 return  # the budget ends inside an episode, which then has no return
             if not over:
                 self.observers.observe()
+        if learning.update_after_episodes:
+            self._update(length // learning.update_every * learning.updates)
         self.progress.episode += 1
         self.observers.episode(total, length)
         if not self.finished():  # else the last observation, the final one, is still to come
@@ -153,9 +155,20 @@ class Trainer:
     def learn(self) -> None:
         """The updates that are due after this step."""
         learning = self.config.learning
-        if self.step <= learning.start_steps or self.step % learning.update_every:
+        if not (self.step % learning.update_every or learning.update_after_episodes):
+            self._update(learning.updates)
+
+    def _update(self, count: int) -> None:
+        """A round of updates; none in the random phase."""
+        learning = self.config.learning
+        if self.step <= learning.start_steps:
             return
-        for _ in range(learning.updates):
+        if self.progress.updates == 0:
+            count = learning.pretrain or count
+        for index in range(count):
+            if index % 100 == 99:  # a long round
+                self.progress.note = f"update {index + 1}/{count}"
+                self.observers.tell()
             batch = self.replay.sample(self.streams.replay.numpy)
             try:
                 update = self.agent.update(batch, index=self.progress.updates, rng=self.streams.update)
@@ -166,6 +179,7 @@ class Trainer:
                 raise self.run.stopped(self.step, str(error)) from error
             self.observers.add({**update.metrics, **adapted})
             self.progress.updates += 1
+        self.progress.note = ""
 
     # -- checkpoints -----------------------------------------------------------------------------------------------
 

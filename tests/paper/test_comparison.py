@@ -9,7 +9,12 @@ from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.paper.comparison import compare, comparison_section, comparisons_of, counts, grid_table, statements
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.report import write_report
+from peer_rl.report.page import part_html
 from peer_rl.report.runs import find_runs, group_runs
+
+
+def html_of(section) -> str:
+    return "".join(map(part_html, section.parts))
 
 
 def compared(runs, name, **choice):
@@ -60,7 +65,7 @@ def test_sentences_say_what_agrees_and_what_is_missing(bullet):
     (count,) = counts(comparison)
     assert count.endswith("the paper says 4 of 4; we have no task with all of them.")
     page, _ = comparison_section(comparison)
-    assert "Not planned here: pybullet/ant, pybullet/half-cheetah, pybullet/walker2d." in "".join(page.parts)
+    assert "Not planned here: pybullet/ant, pybullet/half-cheetah, pybullet/walker2d." in html_of(page)
 
 
 def test_a_worse_peer_disagrees(tmp_path):
@@ -83,7 +88,7 @@ def test_another_profile_proves_nothing_and_says_so_loudly(tmp_path):
     assert not told["Holds"]
     assert any("PEER against TD3" in line for line in told["Not clear"])
     section, _ = comparison_section(comparison)
-    assert "NOT comparable" in "".join(section.parts)
+    assert "NOT comparable" in html_of(section)
 
 
 def write_evaluations(path, rows):
@@ -150,7 +155,7 @@ def test_figure_1_has_the_sign_of_drd_and_its_curves(tmp_path):
     table = next(table for name, table in tables if name.endswith("DRD"))
     assert row(table, "pybullet/ant", "TD3")["our runs"] == "agrees"
     assert row(table, "pybullet/ant", "PEER")["difference to backbone"].startswith("-0.2000")
-    assert "DRD, pybullet/ant" in "".join(section.parts)
+    assert "DRD, pybullet/ant" in html_of(section)
 
 
 def test_figure_4_divides_by_state_sac(tmp_path):

@@ -53,7 +53,7 @@ def test_an_unwritable_place_is_one_line(complaint) -> None:
     assert "cannot write the report into file" in complaint("runs", "--out", "file")
 
 
-@pytest.mark.parametrize("missing", ["plotly", "matplotlib", "rliable"])
+@pytest.mark.parametrize("missing", ["plotly", "matplotlib", "jinja2", "scipy"])
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     write_run(tmp_path)
     for name in [name for name in sys.modules if name.startswith(("peer_rl.report.", "peer_rl.paper.", missing))]:
@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy() -> None:
         "import sys; from peer_rl.cli.report import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "print([name for name in ('torch', 'matplotlib', 'plotly', 'rliable', 'numpy') if name in sys.modules])"
+        "print([name for name in ('torch', 'matplotlib', 'plotly', 'jinja2', 'scipy', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr

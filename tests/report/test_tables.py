@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from peer_rl.report.page import table_html
+from peer_rl.report.page import part_html
 from peer_rl.report.tables import Linked, Table, csv_text, escape_latex, latex, markdown, number
 
 
@@ -14,8 +14,8 @@ def test_numbers_for_people() -> None:
 
 
 def test_cells_are_escaped_on_the_page_and_linked_text_is_a_link() -> None:
-    table = Table("a <b>", ["<i>"], [[Linked("<u>", "runs-1"), "&"]])
-    shown = table_html(table)
+    table = Table("a <b>", ["<i>"], [[Linked("<u>", "#runs-1"), "&"]])
+    shown = part_html(table)
     assert "a &lt;b&gt;" in shown
     assert '<a href="#runs-1">&lt;u&gt;</a>' in shown
     assert not re.search("<[biu]>", shown)

@@ -16,7 +16,7 @@ from peer_rl.objects import version_of
 
 _CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 _EXTRAS = {
-    "report": ("figures and tables", ("plotly", "matplotlib", "rliable")),
+    "report": ("figures and tables", ("plotly", "matplotlib", "jinja2", "scipy")),
     "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
     "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
     "dmc": ("DMControl's tasks", ("dm-control", "mujoco")),

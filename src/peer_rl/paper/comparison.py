@@ -13,7 +13,7 @@ from peer_rl.paper.plan import Choice, Planned, planned_runs
 from peer_rl.paper.published import ScoreTable, WinCount, notes_of, score_table, tables_of
 from peer_rl.report import page
 from peer_rl.report.findings import AGREES, DISAGREES, FAILS, HOLDS, UNCLEAR, verdict
-from peer_rl.report.page import Section
+from peer_rl.report.page import Bullets, Cards, Details, Heading, Part, Section, Text
 from peer_rl.report.runs import Group, Key
 from peer_rl.report.tables import Linked, Table, number, with_interval
 from peer_rl.settings import variant
@@ -104,7 +104,7 @@ def _our_text(cell: Cell, best: bool) -> str:
     digits = _digits(cell)
     spread = f" ± {number(cell.std, digits)}" if math.isfinite(cell.std) else ""
     text = f"{number(cell.mean, digits)}{spread}{' (best)' if best else ''}"
-    return Linked(text, cell.group.anchor) if cell.group else text
+    return Linked(text, f"#{cell.group.anchor}") if cell.group else text
 
 
 def grid_table(comparison: Comparison, grid: Grid) -> Table:
@@ -232,15 +232,11 @@ def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str,
     extra = derived.parts(comparison.experiment.name, comparison.grids, comparison.planned, comparison.groups)
     named = [(f"{grid.suite} {grid.budget.title}", grid_table(comparison, grid)) for grid in comparison.grids]
     tables = [(f"{comparison.heading}: {name}", table) for name, table in [*extra.tables, *named]]
-    told = {heading: [[line] for line in lines] for heading, lines in statements(comparison).items()}
     notes = notes_of(comparison.experiment.name)
-    parts = [f"<p><strong>{page.text_html(line)}</strong></p>" for line in warnings(comparison)]
-    parts.append(page.cards_html(told))
     recounted = counts(comparison)
-    parts.append(f"<h3>The paper's counts, and ours</h3>{page.bullets(recounted)}" if recounted else "")
-    parts.append(page.charts_html(extra.charts))
-    parts += [page.paragraph(line, "soft") for line in extra.captions]
-    parts += [page.table_html(table) for _, table in tables]
-    if notes:
-        parts.append(page.details_html("Where the paper contradicts itself or its code", page.bullets(notes)))
-    return page.section(comparison.heading, parts), tables
+    parts: list[Part | None] = [Text(line, "warning") for line in warnings(comparison)]
+    parts.append(Cards(statements(comparison)))
+    parts += [Heading("The paper's counts, and ours"), Bullets(recounted)] if recounted else []
+    parts += [extra.charts, *(Text(line, "soft") for line in extra.captions), *(table for _, table in tables)]
+    parts.append(Details("Where the paper contradicts itself or its code", [Bullets(notes)]) if notes else None)
+    return page.section(comparison.heading, *parts), tables

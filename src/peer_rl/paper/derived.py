@@ -10,7 +10,7 @@ import numpy as np
 
 from peer_rl.paper.cells import Grid
 from peer_rl.paper.plan import Planned
-from peer_rl.report.charts import curve_chart
+from peer_rl.report.charts import Chart, curve_chart
 from peer_rl.report.curves import Curve, half_std, mean_curve
 from peer_rl.report.findings import verdict
 from peer_rl.report.gridworld import moving_mean
@@ -32,7 +32,7 @@ class Extra:
     """More for a section."""
 
     tables: list[tuple[str, Table]] = field(default_factory=list)
-    charts: list[str] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
     captions: list[str] = field(default_factory=list)
 
 

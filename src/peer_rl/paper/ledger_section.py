@@ -9,9 +9,9 @@ import numpy as np
 
 from peer_rl.paper.ledger import REPRESENTATION, UNDECIDED, Answer, TaskAnswer
 from peer_rl.report import page
-from peer_rl.report.charts import pair_chart
+from peer_rl.report.charts import Chart, pair_chart
 from peer_rl.report.error_rates import error_rate_table
-from peer_rl.report.page import Section
+from peer_rl.report.page import Bullets, Part, Section, Text
 from peer_rl.report.statistics import FEWEST_PAIRS, mean_difference
 from peer_rl.report.tables import Linked, Table, number, with_interval
 
@@ -68,7 +68,7 @@ def _task_row(task: TaskAnswer) -> list[str]:
         f"{number(sides[:, side].mean(), 0)} ± {number(sides[:, side].std(ddof=1), 0)}" if len(sides) > 1 else "-"
         for side in (1, 0)
     ]
-    shown = Linked(task.task, task.treatment.anchor) if task.treatment else task.task
+    shown = Linked(task.task, f"#{task.treatment.anchor}") if task.treatment else task.task
     return [
         shown,
         f"{len(task.scores)} of {task.planned}",
@@ -105,7 +105,7 @@ def representation_table(answer: Answer) -> Table:
     return Table(caption, ["task", "pairs", *REPRESENTATION.values()], rows)
 
 
-def pair_charts(answer: Answer) -> list[str]:
+def pair_charts(answer: Answer) -> list[Chart]:
     """For each task a line from the baseline's score to the treatment's, seed by seed."""
     return [
         pair_chart(task.task, (name(answer, "baseline"), name(answer, "treatment")), task.scores)
@@ -121,18 +121,18 @@ def ledger_sections(found: Sequence[Answer]) -> tuple[list[Section], list[tuple[
     for _, members in groupby(found, key=lambda answer: answer.block.name):
         together = list(members)
         block = together[0].block
-        parts = [page.bullets([sentence(answer) for answer in together])]
+        parts: list[Part] = [Bullets([sentence(answer) for answer in together])]
         if block.hold:
-            parts.append(page.paragraph(f"On hold: {block.hold}.", "soft"))
+            parts.append(Text(f"On hold: {block.hold}.", "soft"))
         for answer in together:
             if not answer.finished:
                 continue
             shown = [answer_table(answer), representation_table(answer)]
-            parts += [page.charts_html(pair_charts(answer)), *map(page.table_html, shown)]
+            parts += [pair_charts(answer), *shown]
             title = f"{block.question} {name(answer, 'treatment')}"
             tables += zip((title, f"{title}: representation"), shown, strict=True)
-        sections.append(page.section(block.question, parts))
+        sections.append(page.section(block.question, *parts))
     rates = error_rate_table()
     tables.append(("False-positive rates", rates))
-    sections.append(page.section("How often are such verdicts wrong?", [page.table_html(rates)]))
+    sections.append(page.section("How often are such verdicts wrong?", rates))
     return sections, tables

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from rliable.library import score_distributions
 
 from peer_rl.report.curves import Curve
 from peer_rl.report.runs import Group, Key
 from peer_rl.report.statistics import (
     SCORE,
+    STRATIFIED_DRAWS,
     Estimate,
     Floats,
     improvement,
     iqm,
-    percentiles,
-    resample,
+    percentile_interval,
     suite_difference,
     summarise,
 )
-from peer_rl.report.tables import Linked, Table, with_interval
+from peer_rl.report.tables import Table, full_linked, with_interval
 from peer_rl.settings.atari_games import human_normalised
 from peer_rl.settings.tasks import find_task
 
@@ -146,19 +145,21 @@ def _aggregate(given: list[Pair], values: dict[Key, dict[int, float]]) -> Aggreg
 
 
 def performance_profiles(scores: dict[str, Floats]) -> list[Curve]:
-    """Performance profiles as in rliable, with their bootstrap bands, at thresholds that span all scores."""
+    """The fraction of runs above each score, with bootstrap bands, at thresholds that span all scores."""
     everything = np.concatenate([matrix.ravel() for matrix in scores.values()])
-    low, high = float(everything.min()), float(everything.max())
-    margin = (high - low) / 20 or 0.5
-    thresholds = np.linspace(low - margin, high + margin, _THRESHOLDS)
+    margin = float(np.ptp(everything)) / 20 or 0.5
+    thresholds = np.linspace(everything.min() - margin, everything.max() + margin, _THRESHOLDS)
+
+    def shares(*tasks: Floats, axis: int = -1) -> Floats:
+        together = np.concatenate(tasks, axis=axis)
+        return np.stack([np.mean(together > level, axis=axis) for level in thresholds])
+
     curves = []
     for label, matrix in scores.items():
-        share: Floats = score_distributions(matrix, thresholds)
-        ends = (share, share)
-        if len(matrix) > 1:
-            drawn = resample(matrix)
-            ends = percentiles(np.stack([(drawn > level).mean(axis=(1, 2)) for level in thresholds], axis=1))
-        curves.append(Curve(label, thresholds, share, *ends, len(matrix)))
+        tasks = list(matrix.T)
+        share = shares(*tasks)
+        low, high = percentile_interval(tasks, shares, STRATIFIED_DRAWS) if len(matrix) > 1 else (share, share)
+        curves.append(Curve(label, thresholds, share, low, high, len(matrix)))
     return curves
 
 
@@ -169,8 +170,8 @@ def aggregate_table(found: Sequence[Aggregate]) -> Table:
         ours, plain = one.iqms or (None, None)
         rows.append(
             [
-                Linked(one.variant.full_label, one.variant.anchor),
-                Linked(one.backbone.full_label, one.backbone.anchor),
+                full_linked(one.variant),
+                full_linked(one.backbone),
                 str(len(one.tasks)),
                 str(len(one.seeds)),
                 with_interval(ours, 3),

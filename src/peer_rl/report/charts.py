@@ -1,4 +1,4 @@
-"""Interactive charts: each is plotly's own JSON beside an empty box, which ``assets/page.js`` draws."""
+"""Interactive charts as plotly's own JSON, which ``assets/page.js`` draws."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from plotly.io.json import to_json_plotly
 
 from peer_rl.report.curves import Curve
@@ -55,13 +57,24 @@ def _lines(label: str) -> list[str]:
     return [html.escape(line) for line in lines]
 
 
-def _figure(title: str, alt: str, figure: dict[str, Any], height: int) -> str:
-    """One chart. Plotly writes <, > and / of the data as JSON escapes, so that no name in it can end the script."""
-    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"size": 12}, "height": height}
-    content = to_json_plotly({**figure, "title": title, "layout": {**clear, **figure["layout"]}, "config": _CONFIG})
-    chart = f'<div class="chart" role="img" aria-label="{html.escape(alt)}" style="height:{height}px"></div>'
-    script = f'<script type="application/json">{content}</script>'
-    return f"<figure><figcaption>{html.escape(title)}</figcaption>{chart}{script}</figure>"
+@dataclass(frozen=True)
+class Chart:
+    """One interactive chart."""
+
+    title: str
+    alt: str
+    """What it shows, for readers who cannot see it."""
+    figure: dict[str, Any]
+    """Plotly's ``data`` and ``layout``, and what ``assets/page.js`` needs beside them."""
+    height: int
+    """In pixels."""
+
+    @property
+    def json(self) -> Markup:
+        """The figure as JSON. Plotly escapes <, > and / in it, so no name can end the script that holds it."""
+        clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"size": 12}}
+        layout = {**clear, "height": self.height, **self.figure["layout"]}
+        return Markup(to_json_plotly({**self.figure, "title": self.title, "layout": layout, "config": _CONFIG}))
 
 
 def _axes(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
@@ -111,7 +124,7 @@ def curve_chart(
     *,
     x: str = "",
     line: tuple[float, str] | None = None,
-) -> str:
+) -> Chart:
     """Means over seeds with their bands; ``order`` fixes each label's colour, ``line`` is a dotted reference.
 
     Without a name for ``x`` the curves run along agent steps, and the page's switch changes that.
@@ -148,10 +161,10 @@ def curve_chart(
             band["x"], mean["x"] = along + along[::-1], along
     else:
         figure["axes"] = _axes(curves)
-    return _figure(title, f"{title}, along {x or AXES['steps']}. {ends}", figure, 250 + below)
+    return Chart(title, f"{title}, along {x or AXES['steps']}. {ends}", figure, 250 + below)
 
 
-def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[float, float]]) -> str:
+def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[float, float]]) -> Chart:
     """Each seed's two scores, joined by a line: the baseline's on the left, the treatment's on the right."""
     data = []
     for seed, (ours, theirs) in scores.items():
@@ -166,10 +179,10 @@ def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[fl
     }  # fmt: skip
     higher = sum(ours > theirs for ours, theirs in scores.values())
     alt = f"{title}: {sides[1]} is higher than {sides[0]} in {higher} of {len(scores)} pairs"
-    return _figure(title, alt, {"data": data, "layout": layout, "ends": alt, "along": "x"}, 300)
+    return Chart(title, alt, {"data": data, "layout": layout, "ends": alt, "along": "x"}, 300)
 
 
-def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limits: tuple[float, float]) -> str:
+def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limits: tuple[float, float]) -> Chart:
     """A grid of values as a heat map with ``cells`` written into it; a cell without a value is the goal, in red."""
     rows = [_rounded(row) for row in values.reshape(len(cells), -1)]
     heat = {
@@ -190,4 +203,4 @@ def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limit
     }  # fmt: skip
     spread = f"from {number(limits[0], 2)} to {number(limits[1], 2)}"
     alt = f"{title}: max Q of every cell, {spread} over all grids, highest beside the goal"
-    return _figure(title, alt, {"data": [heat], "layout": layout, "ends": "", "along": ""}, 240)
+    return Chart(title, alt, {"data": [heat], "layout": layout, "ends": "", "along": ""}, 240)

@@ -1,149 +1,148 @@
-"""The report as one HTML page that needs no network: text, tables, and charts by an inlined plotly.js."""
+"""The report as one HTML page that needs no network: what is on it, and the templates that show it.
+
+A page is a list of ``Section``; a section is a heading and parts: a ``Table``, a list of charts, or one of the classes
+below. Each kind of part has a macro in ``templates/parts.html``. Nothing else writes HTML.
+"""
 
 from __future__ import annotations
 
-import html
-import os
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from urllib.parse import quote
 
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from peer_rl.report.charts import Chart
 from peer_rl.report.tables import Linked, Table
 
-
-def text_html(text: str) -> str:
-    """Plain text; a link where it knows the runs it comes from."""
-    shown = html.escape(text)
-    return f'<a href="#{html.escape(text.anchor)}">{shown}</a>' if isinstance(text, Linked) else shown
+Line = str | Sequence[str]
+"""Plain text, or pieces of it; a piece that is ``Linked`` becomes a link."""
 
 
-def table_html(table: Table) -> str:
-    """A table that scrolls sideways on a narrow screen; the first cell of a row names it."""
-    head = "".join(f'<th scope="col">{text_html(text)}</th>' for text in table.header)
-    body = []
-    for first, *rest in table.rows:
-        cells = "".join(f"<td{_short(text)}>{text_html(text)}</td>" for text in rest)
-        body.append(f'<tr><th scope="row"{_short(first)}>{text_html(first)}</th>{cells}</tr>')
-    rows = f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
-    caption = html.escape(table.caption)
-    return f'<p class="caption">{caption}</p>{scroll(f"<table>{rows}</table>", table.caption)}'
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    pieces: Line
+    kind: str = ""
+    """Its style: ``soft`` for notes, ``warning``, or none."""
 
 
-def scroll(inner: str, about: str) -> str:
-    """A box that scrolls by itself, so that the page never does sideways."""
-    return f'<div class="scroll" role="region" aria-label="{html.escape(about)}" tabindex="0">{inner}</div>'
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    lines: Sequence[Line]
 
 
-def _short(text: str) -> str:
-    """Numbers and names stay on one line."""
-    return ' class="short"' if len(text) < 30 else ""
+@dataclass(frozen=True)
+class Heading:
+    """A heading inside a section."""
+
+    text: str
+    anchor: str = ""
+    """Its id on the page."""
 
 
-def details_html(summary: str, inner: str) -> str:
-    """Something to unfold; ``inner`` is HTML."""
-    return f"<details><summary>{html.escape(summary)}</summary>{inner}</details>"
-
-
-def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
-    return sentence_html([text], kind)
-
-
-def sentence_html(pieces: Sequence[str], kind: str = "") -> str:
-    """A paragraph of pieces of text, some with links."""
-    return f"<p{f' class={kind}' if kind else ''}>{''.join(map(text_html, pieces))}</p>"
-
-
-def bullets(lines: Sequence[str | Sequence[str]]) -> str:
-    """A list of sentences: each plain text, or pieces of it."""
-    items = ["".join(map(text_html, [line] if isinstance(line, str) else line)) for line in lines]
-    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
-
-
-def cards_html(cards: Mapping[str, Sequence[Sequence[str]]]) -> str:
+@dataclass(frozen=True)
+class Cards:
     """Lists side by side under headings; empty ones are left out."""
-    shown = [
-        f'<div class="{heading.lower().replace(" ", "-")}"><h3>{html.escape(heading)}</h3>{bullets(lines)}</div>'
-        for heading, lines in cards.items()
-        if lines
-    ]
-    return f'<div class="findings">{"".join(shown)}</div>' if shown else ""
+
+    cards: Mapping[str, Sequence[Line]]
 
 
-def file_link(path: Path, out: Path, text: str) -> str:
-    """A link from a page in ``out`` to a file or folder beside or above it."""
-    target = quote(os.fsencode(os.path.relpath(path.resolve(), out.resolve())))
-    return f'<a href="{html.escape(target)}">{html.escape(text)}</a>'
+@dataclass(frozen=True)
+class Details:
+    """Something to unfold."""
+
+    summary: str
+    parts: Sequence[Part]
 
 
-def charts_html(charts: Sequence[str]) -> str:
-    """Charts side by side, as many as the screen has room for."""
-    return f'<div class="charts">{"".join(charts)}</div>' if charts else ""
+@dataclass(frozen=True)
+class Picture:
+    """A figure as an image inside the page, with its caption."""
+
+    png: bytes
+    alt: str
+    caption: Line
+
+    @property
+    def source(self) -> str:
+        """The image as a data URI."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run directory."""
+
+    seed: str
+    place: str
+    numbers: Sequence[str]
+    files: Sequence[Linked]
+    command: str
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """The run directories of one variant on one task; ``anchor`` is what its labels link to."""
+
+    anchor: str
+    title: str
+    rows: Sequence[RunRow]
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """Every run directory behind a page."""
+
+    header: Sequence[str]
+    groups: Sequence[RunGroup]
+
+
+Part = Table | Text | Bullets | Heading | Cards | Details | Picture | RunTable | Sequence[Chart]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page."""
+    """A part of the page with an entry in its contents."""
 
     heading: str
-    parts: list[str]
-    """HTML."""
+    parts: Sequence[Part]
 
 
-def section(heading: str, parts: Sequence[str]) -> Section:
-    """A part of the page; ``parts`` is HTML."""
+def section(heading: str, *parts: Part | None) -> Section:
+    """A section of the parts that there are: None and empty lists of charts are left out."""
     return Section(heading, [part for part in parts if part])
 
 
-def _section_html(index: int, part: Section) -> str:
-    return f'<section id="part-{index}"><h2>{html.escape(part.heading)}</h2>{"".join(part.parts)}</section>'
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("peer_rl.report")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["kind"] = lambda part: type(part).__name__
+    return environment
 
 
-def _contents(sections: Sequence[Section]) -> str:
-    links = (f"<li>{text_html(Linked(part.heading, f'part-{index}'))}</li>" for index, part in enumerate(sections))
-    return f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>'
-
-
-def _switch() -> str:
-    """One control for the x axis of every learning curve."""
-    names = {"steps": "agent steps", "frames": "frames", "hours": "hours"}
-    buttons = "".join(
-        f'<button type="button" value="{name}" aria-pressed="{"true" if name == "steps" else "false"}">{text}</button>'
-        for name, text in names.items()
-    )
-    group = f'<div role="group" aria-labelledby="axis">{buttons}</div>'
-    return f'<div class="switch"><span id="axis">x axis</span>{group}</div>'
+def part_html(part: Part) -> str:
+    """One part alone, as HTML."""
+    show = _environment().get_template("parts.html").module.show  # type: ignore[attr-defined]  # a macro
+    return str(show(part))
 
 
 def render(title: str, lead: str, sections: Sequence[Section], *, switch: bool) -> str:
-    """The whole page, with a ``switch`` of the x axis if there are curves.
+    """The whole page, with a ``switch`` of the x axis if there are learning curves.
 
-    Its policy forbids every request, so a reader can trust that it sends nothing.
+    Its content security policy forbids every request, so a reader can trust that it sends nothing.
     """
-    policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
     assets = files("peer_rl.report") / "assets"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{html.escape(title)}</title>",
-            f"<style>{(assets / 'page.css').read_text(encoding='utf-8')}</style>",
-            f"<script>{get_plotlyjs()}</script>",
-            "</head><body>",
-            f"<header><h1>{html.escape(title)}</h1>{paragraph(lead, 'soft')}</header>",
-            "<noscript><p>The charts need JavaScript; the numbers and tables do not.</p></noscript>",
-            _contents(sections),
-            _switch() if switch else "",
-            "<main>",
-            *(_section_html(index, part) for index, part in enumerate(sections)),
-            "</main>",
-            f"<script>{(assets / 'page.js').read_text(encoding='utf-8')}</script>",
-            "</body></html>\n",
-        ]
-    )
+    css, js = ((assets / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    return _environment().get_template("page.html").render(
+        title=title, lead=lead, sections=sections, switch=switch,
+        css=Markup(css), js=Markup(js), plotly=Markup(get_plotlyjs()),
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,10 +10,10 @@ from pathlib import Path
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, SHORTEST, START
 from peer_rl.report import gridworld, page
 from peer_rl.report.aggregates import Aggregate, aggregate_table
-from peer_rl.report.charts import curve_chart, grid_chart
+from peer_rl.report.charts import Chart, curve_chart, grid_chart
 from peer_rl.report.findings import Finding, Sentence, sort_findings, verdict
 from peer_rl.report.gridworld import Study
-from peer_rl.report.page import Section
+from peer_rl.report.page import Bullets, Cards, Details, Heading, RunGroup, RunRow, RunTable, Section, Text
 from peer_rl.report.results import (
     DIAGNOSTICS,
     TaskResult,
@@ -27,7 +26,7 @@ from peer_rl.report.results import (
 )
 from peer_rl.report.runs import Group, RunRecord, seed_list
 from peer_rl.report.statistics import FEWEST_PAIRS, LEVEL, SCORE, Summary
-from peer_rl.report.tables import Linked, Table, linked, number, with_interval
+from peer_rl.report.tables import Linked, Table, file_link, full_linked, linked, number, with_interval
 from peer_rl.settings.tasks import find_task
 
 _FIRST_DIAGNOSTICS = ("drd", "cosine", "feature_norm", "effective_rank", "gradient_ratio")
@@ -49,7 +48,7 @@ def _score_finding(summary: Summary) -> Finding:
     group = summary.group
     return Finding(
         f"{find_task(group.task).suite}, profile {group.profile}: a higher score than the backbone",
-        Linked(f"{group.full_label} on {group.task}", group.anchor),
+        full_linked(group, task=True),
         with_interval(summary.difference, summary.measure.digits, sign=True),
         verdict(summary.difference, +1),
     )
@@ -60,7 +59,7 @@ def aggregate_findings(found: Sequence[Aggregate]) -> list[Finding]:
     return [
         Finding(
             f"{one.suite}, profile {one.profile}, {len(one.tasks)} tasks: more likely than not a better run",
-            Linked(one.variant.full_label, one.variant.anchor),
+            full_linked(one.variant),
             f"probability {with_interval(one.improvement, 2)}",
             verdict(one.difference, +1),
         )
@@ -78,11 +77,10 @@ def missing(groups: Sequence[Group], problems: Sequence[RunRecord]) -> list[Sent
         if group.backbone and not finished[group.key] & finished.get(group.backbone, set()):
             lacks.append("no finished seed to compare with its backbone")
         if lacks:
-            name = Linked(f"{group.full_label} on {group.task}", group.anchor)
-            sentences.append([name, f", profile {group.profile}: {'; '.join(lacks)}."])
+            sentences.append([full_linked(group, task=True), f", profile {group.profile}: {'; '.join(lacks)}."])
     if problems:
         count = f"{len(problems)} run director{'y' if len(problems) == 1 else 'ies'}"
-        sentences.append([Linked(f"{count} could not be used", "unusable"), "."])
+        sentences.append([Linked(f"{count} could not be used", "#unusable"), "."])
     return sentences
 
 
@@ -97,8 +95,8 @@ def summary_section(
     findings += aggregate_findings(found) + score_findings(results)
     absent = missing([group for result in results for group in result.groups], problems)
     note = _FEW if findings else "Nothing to compare: there is no run with a regularizer and its backbone."
-    cards = page.cards_html({**sort_findings(findings), "Missing": absent})
-    return page.section("What holds, and what does not", [cards, page.paragraph(note, "soft")])
+    cards = Cards({**sort_findings(findings), "Missing": absent})
+    return page.section("What holds, and what does not", cards, Text(note, "soft"))
 
 
 def aggregate_sections(found: Sequence[Aggregate]) -> list[tuple[Section, Table]]:
@@ -118,12 +116,12 @@ def aggregate_sections(found: Sequence[Aggregate]) -> list[tuple[Section, Table]
             if one.profiles
         ]
         note = "Performance profiles: the share of runs whose normalised score is above x; bands: 95 % bootstrap."
-        parts = [page.table_html(table), page.charts_html(charts), page.paragraph(note, "soft") if charts else ""]
-        sections.append((page.section(f"All tasks of {suite}, profile {profile}", parts), table))
+        heading = f"All tasks of {suite}, profile {profile}"
+        sections.append((page.section(heading, table, charts, Text(note, "soft") if charts else None), table))
     return sections
 
 
-def _grid_charts(study: Study) -> list[str]:
+def _grid_charts(study: Study) -> list[Chart]:
     charts = []
     for label, values in study.values.items():
         texts = [number(value, 2) for value in values.tolist()]
@@ -154,24 +152,24 @@ def study_section(study: Study) -> Section:
         for key, (title, curves) in panels.items()
         if curves
     ]
-    parts = [page.table_html(gridworld.verdict_table(study))] if study.verdicts else []
-    parts += [page.charts_html(_grid_charts(study)), page.charts_html(charts)]
-    parts += [page.paragraph(gridworld.CAPTION, "soft")]
-    parts += [page.table_html(table) for table in gridworld.study_tables(study)]
-    return page.section(study_heading(study), [*parts, _behind(study.groups)])
+    verdicts = gridworld.verdict_table(study) if study.verdicts else None
+    caption, tables = Text(gridworld.CAPTION, "soft"), gridworld.study_tables(study)
+    return page.section(
+        study_heading(study), verdicts, _grid_charts(study), charts, caption, *tables, _behind(study.groups)
+    )
 
 
-def _behind(groups: Sequence[Group]) -> str:
+def _behind(groups: Sequence[Group]) -> Text:
     """Links to the runs that a section's lines come from."""
     names = [piece for group in groups for piece in (", ", linked(group))][1:]
-    return page.sentence_html(["Runs behind these numbers and lines: ", *names, "."], "soft")
+    return Text(["Runs behind these numbers and lines: ", *names, "."], "soft")
 
 
 def task_section(result: TaskResult) -> Section:
     """Scores, learning curves and what the representation did, for one task."""
     order = [group.label for group in result.groups]
-    first: list[str] = []
-    more: list[str] = []
+    first: list[Chart] = []
+    more: list[Chart] = []
     if result.evaluation:
         first.append(curve_chart("Evaluation return", result.evaluation, order))
     for name, curves in result.diagnostics.items():
@@ -179,53 +177,43 @@ def task_section(result: TaskResult) -> Section:
     note = "No finished run yet."
     if first or more:
         note = "Lines: mean over seeds; bands: 95 % bootstrap interval of the mean, none for a single seed."
-    tables = [table for table in (score_table(result), further_scores_table(result)) if table]
-    parts = [*map(page.table_html, tables), page.charts_html(first)]
-    if more:
-        parts.append(page.details_html("More of the representation", page.charts_html(more)))
-    return page.section(result.heading, [*parts, page.paragraph(note, "soft"), _behind(result.groups)])
+    unfold = Details("More of the representation", [more]) if more else None
+    tables = score_table(result), further_scores_table(result)
+    return page.section(result.heading, *tables, first, unfold, Text(note, "soft"), _behind(result.groups))
 
 
 def coverage_section(groups: Sequence[Group], problems: Sequence[RunRecord], out: Path) -> Section:
     """Seeds done of planned, and the run directories that cannot be used, with the reason."""
-    items = [
-        f"<li>{page.file_link(record.path, out, record.place)}: {html.escape(record.state)}; "
-        f"{html.escape(record.problem)}</li>"
-        for record in problems
-    ]
-    unusable = f"<ul>{''.join(items)}</ul>" if items else page.paragraph("None.")
-    table = page.table_html(coverage_table(groups)) if groups else ""
-    return page.section("Coverage", [table, '<h3 id="unusable">Runs that could not be used</h3>', unusable])
+    lines = [[file_link(one.path, out, one.place), f": {one.state}; {one.problem}"] for one in problems]
+    unusable = Bullets(lines) if lines else Text("None.")
+    table = coverage_table(groups) if groups else None
+    return page.section("Coverage", table, Heading("Runs that could not be used", "unusable"), unusable)
 
 
 def runs_section(groups: Sequence[Group], out: Path) -> Section:
     """Every run directory behind the page, its own numbers, its files, and the command that makes it again."""
-    names = ("seed", "run directory", "state", "score", "agent steps", "frames", "hours", "files", "command")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    bodies = []
-    for group in groups:
-        about = html.escape(f"{group.full_label} on {group.task}, profile {group.profile}")
-        title = f'<tr class="group"><th colspan="{len(names)}" scope="rowgroup">{about}</th></tr>'
-        rows = "".join(_run_row(record, out) for record in group.records)
-        bodies.append(f'<tbody id="{group.anchor}">{title}{rows}</tbody>')
-    table = f"<table><thead><tr>{head}</tr></thead>{''.join(bodies)}</table>"
+    header = ("seed", "run directory", "state", "score", "agent steps", "frames", "hours", "files", "command")
+    shown = [
+        RunGroup(
+            group.anchor,
+            f"{group.full_label} on {group.task}, profile {group.profile}",
+            [_run_row(record, out) for record in group.records],
+        )
+        for group in groups
+    ]
     note = (
         "Every number above is made of these. A command makes its run again, bit for bit on the same machine and "
         "versions (manifest.json); where the run is whole, it only says so. Numbers of each run: runs.csv."
     )
-    return page.section("Runs and commands", [page.paragraph(note, "soft"), page.scroll(table, "Runs and commands")])
+    return page.section("Runs and commands", Text(note, "soft"), RunTable(header, shown))
 
 
-def _run_row(record: RunRecord, out: Path) -> str:
+def _run_row(record: RunRecord, out: Path) -> RunRow:
     score = number(SCORE.of(record), SCORE.digits) if record.usable else "-"
     counts = [number(math.nan if (count := record.count(name)) is None else count, 0) for name in ("step", "frame")]
     hours = hours_of(record)
-    words = [record.state, score, *counts, "no times" if hours is None else number(hours, 3)]
-    cells = "".join(f'<td class="short">{html.escape(text)}</td>' for text in words)
-    there = [name for name in _FILES if (record.path / name).is_file()]
-    links = " ".join(page.file_link(record.path / name, out, name.partition(".")[0]) for name in there) or "-"
-    place = page.file_link(record.path, out, record.place) if record.path.is_dir() else html.escape(record.place)
-    seed = html.escape(str(record.seed))
-    command = f"<code>{html.escape(record.command)}</code>" if record.command else "-"
-    head = f'<th scope="row" class="short">{seed}</th>'
-    return f"<tr>{head}<td>{place}</td>{cells}<td>{links}</td><td>{command}</td></tr>"
+    numbers = [record.state, score, *counts, "no times" if hours is None else number(hours, 3)]
+    there = [record.path / name for name in _FILES if (record.path / name).is_file()]
+    links = [file_link(path, out, path.stem) for path in there]
+    place = file_link(record.path, out, record.place) if record.path.is_dir() else record.place
+    return RunRow(str(record.seed), place, numbers, links, record.command)

@@ -9,9 +9,12 @@ import csv
 import html
 import io
 import math
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
 
 from peer_rl.report.runs import Group, RunRecord
 from peer_rl.report.statistics import Estimate, Summary
@@ -27,15 +30,15 @@ _LATEX = {
 
 
 class Linked(str):
-    """Text with the runs it comes from: on the page it links to their place, elsewhere it is plain text."""
+    """Text that is a link on the page and plain text elsewhere."""
 
-    __slots__ = ("anchor",)
-    anchor: str
+    __slots__ = ("href",)
+    href: str
 
-    def __new__(cls, text: str, anchor: str) -> Linked:
-        """``anchor`` is an id on the page."""
+    def __new__(cls, text: str, href: str) -> Linked:
+        """``href`` is relative to the page: a file, or ``#`` and an id on it."""
         self = super().__new__(cls, text)
-        self.anchor = anchor
+        self.href = href
         return self
 
 
@@ -50,7 +53,17 @@ class Table:
 
 def linked(group: Group) -> Linked:
     """A group's label, linked to its runs."""
-    return Linked(group.label, group.anchor)
+    return Linked(group.label, f"#{group.anchor}")
+
+
+def full_linked(group: Group, *, task: bool = False) -> Linked:
+    """A group's label with its agent and, if wanted, its task, linked to its runs."""
+    return Linked(f"{group.full_label} on {group.task}" if task else group.full_label, f"#{group.anchor}")
+
+
+def file_link(path: Path, out: Path, text: str) -> Linked:
+    """A link from a page in ``out`` to a file or folder."""
+    return Linked(text, quote(os.fsencode(os.path.relpath(path.resolve(), out.resolve()))))
 
 
 def number(value: float, digits: int, *, sign: bool = False) -> str:

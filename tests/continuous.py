@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from peer_rl.agents.make import BUILDERS
+from peer_rl.agents.make import make_agent
 from peer_rl.agents.sac import SAC
 from peer_rl.agents.td3 import TD3
 from peer_rl.envs.spec import EnvSpec
@@ -28,7 +28,7 @@ def agent_with(name: str, regularizer: str | Regularizer = "peer", beta: float =
     config = AGENTS[name].settings(**{**networks, **settings})
     if isinstance(regularizer, str):
         regularizer = make(regularizer, beta)
-    agent = BUILDERS[name](config, SPEC, regularizer=regularizer, rng=stream("weights"), device=CPU)
+    agent = make_agent(name, config, SPEC, regularizer=regularizer, rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for network in (agent.target_critic, getattr(agent, "target_actor", torch.nn.Identity())):

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from peer_rl.agents.make import BUILDERS
+from peer_rl.agents.make import make_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import make
 from peer_rl.replay.store import Batch
@@ -37,8 +37,7 @@ def agent_with(kind: str, regularizer: str = "peer", beta: float = 0.1, spec: En
         "latent": 7,
     }
     config = AGENTS[kind].settings(**{**networks, **OWN[kind], **settings})
-    build = BUILDERS[kind]
-    agent = build(config, spec, regularizer=make(regularizer, beta), rng=stream("weights"), device=CPU)
+    agent = make_agent(kind, config, spec, regularizer=make(regularizer, beta), rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     targets = [agent.target_critic] if kind == "drq-v2" else [agent.sac.target_critic, agent.target_encoder]
     with torch.no_grad():

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from peer_rl.agents.dqn import DQN
-from peer_rl.agents.make import BUILDERS
+from peer_rl.agents.make import make_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Regularizer, make
 from peer_rl.replay.store import Batch
@@ -30,7 +30,7 @@ def agent_with(
     config = AGENTS[name].settings(**{"critic": CriticConfig(hidden=(8, 5)), **encoder, **settings})
     if isinstance(regularizer, str):
         regularizer = make(regularizer, beta)
-    agent = BUILDERS[name](config, spec, regularizer=regularizer, rng=stream("weights"), device=CPU)
+    agent = make_agent(name, config, spec, regularizer=regularizer, rng=stream("weights"), device=CPU)
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in [*agent.target.parameters()] * (agent.target is not agent.critic):

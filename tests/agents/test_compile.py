@@ -32,7 +32,7 @@ def compiled_by(backend: str, monkeypatch) -> None:
 
 
 def tensors(agent) -> list[torch.Tensor]:
-    networks = [part for part in agent._parts().values() if isinstance(part, torch.nn.Module)]
+    networks = [part for part in vars(agent).values() if isinstance(part, torch.nn.Module)]
     return [parameter for network in networks for parameter in network.parameters()]
 
 

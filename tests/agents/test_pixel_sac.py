@@ -164,7 +164,7 @@ def test_curls_crops_reach_every_offset_and_as_published_not_the_last():
     for published, offsets in ((False, {0, 1, 2, 3}), (True, {0, 1, 2})):
         agent = agent_with("curl-sac", omit_last_offset=published)
         for axes in (frames, frames.mT):
-            views = agent.look(axes.contiguous(), stream())
+            views = agent.augment(axes.contiguous(), stream())
             assert {int(view[0, 0, 0]) for view in views} == offsets
 
 
@@ -189,7 +189,7 @@ def test_the_preset_builds_the_published_agent():
         agent = build_agent(config, spec, CPU)
         assert (agent.auxiliary.second is not None) == twice
         rows = torch.arange(64, dtype=torch.uint8).view(1, 1, 64, 1).expand(300, 9, 64, 64).contiguous()
-        assert int(agent.look(rows, stream())[:, 0, 0, 0].max()) == 64 - config.settings.crop - twice
+        assert int(agent.augment(rows, stream())[:, 0, 0, 0].max()) == 64 - config.settings.crop - twice
 
 
 def test_curls_bilinear_form_begins_uniform_in_0_to_1():
@@ -244,7 +244,7 @@ def test_the_last_crop_leaves_the_published_one_an_offset():
     with pytest.raises(ConfigError, match=r"14x14, and --omit-last-offset leaves out .*; make --crop smaller"):
         agent_with("curl-sac", crop=14, omit_last_offset=True)
     whole = agent_with("curl-sac", crop=14)
-    assert torch.equal(whole.look(batch_of().obs, stream()), batch_of().obs)
+    assert torch.equal(whole.augment(batch_of().obs, stream()), batch_of().obs)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from networks_plain import plain_projection
 
-from peer_rl.agents import curl_rainbow, rainbow
+from peer_rl.agents.make import make_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.networks.augment import random_crop_and_pad
@@ -35,9 +35,11 @@ def stream(name: str = "u") -> Stream:
 
 
 def agent_with(kind: str = "rainbow", regularizer: str = "peer", beta: float = 0.1, spec=PIXELS, **settings: object):
-    module, config = {"rainbow": (rainbow, RainbowConfig), "curl-rainbow": (curl_rainbow, CURLRainbowConfig)}[kind]
+    config = {"rainbow": RainbowConfig, "curl-rainbow": CURLRainbowConfig}[kind]
     own = {**SMALL, **(CURL if kind == "curl-rainbow" else {}), **settings}
-    agent = module.build(config(**own), spec, regularizer=make(regularizer, beta), rng=stream("init"), device=CPU)
+    if not spec.is_image and "encoder" not in settings:
+        del own["encoder"]
+    agent = make_agent(kind, config(**own), spec, regularizer=make(regularizer, beta), rng=stream("init"), device=CPU)
     with torch.no_grad():
         for parameter in agent.target.parameters():
             parameter.mul_(1.1)  # so that online and target cannot be confused

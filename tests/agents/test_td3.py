@@ -6,7 +6,7 @@ import torch
 from continuous import CPU, SPEC, agent_with, batch_of, moved, stream, weights_of
 from plain_agents import PlainTD3, assert_same, assert_same_gradients
 
-from peer_rl.agents.td3 import build
+from peer_rl.agents.make import make_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import PEER
@@ -161,8 +161,8 @@ def test_value_is_the_lower_critics_of_the_policys_action():
     torch.testing.assert_close(agent.value(obs.numpy()), torch.minimum(*q).detach())
 
 
-def test_pixels_are_refused_in_words():
+def test_frames_are_refused():
     pixels = EnvSpec((3, 8, 8), "uint8", action_shape=(1,), action_low=(-1.0,), action_high=(1.0,))
     with pytest.raises(ConfigError, match="td3 reads vectors"):
-        build(TD3Config(), pixels, regularizer=PEER(), rng=stream(), device=CPU)
-    build(TD3Config(), SPEC, regularizer=PEER(), rng=stream(), device=CPU)
+        make_agent("td3", TD3Config(), pixels, regularizer=PEER(), rng=stream(), device=CPU)
+    make_agent("td3", TD3Config(), SPEC, regularizer=PEER(), rng=stream(), device=CPU)

@@ -1,4 +1,10 @@
-"""What the loop asks of an agent. An agent knows no environment, buffer, file, clock or logger."""
+"""Agents: one file each, with its losses and its update. An agent knows no environment, buffer, file, clock or logger.
+
+This file says what the loop asks of an agent. `td3`, `sac`, `dqn`, `rainbow` and `drq_v2` are whole algorithms;
+`metd3` is TD3 with dropout, `redq` SAC with more critics, `pixel_sac` SAC behind an encoder (`curl_sac`, `drq_sac`,
+`sac_ae`), `drq_dqn` DQN on augmented frames, `curl_rainbow` Rainbow with a contrastive loss.
+`make` lists them all and builds the one that a config names; `checks` says which environments they refuse.
+"""
 
 from __future__ import annotations
 
@@ -74,3 +80,35 @@ class Agent(Actor, Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
         ...
+
+
+class Stateful:
+    """``state_dict`` and ``load_state_dict`` of the attributes that ``parts`` names; those that are None are left out.
+
+    A part is a tensor, a number, or anything that has both methods itself.
+    """
+
+    parts: tuple[str, ...]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed agent needs, by the part's name."""
+        return {name: _state_of(part) for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inverse of ``state_dict``."""
+        for name, part in self._parts().items():
+            if isinstance(part, Tensor):
+                part.detach().copy_(state[name])
+            elif isinstance(part, int):
+                setattr(self, name, state[name])
+            else:
+                part.load_state_dict(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: part for name in self.parts if (part := getattr(self, name)) is not None}
+
+
+def _state_of(part: Any) -> Any:
+    if isinstance(part, Tensor):
+        return part.detach()
+    return part if isinstance(part, int) else part.state_dict()

@@ -1,15 +1,31 @@
-"""What an agent refuses in words before it is built: other environments, a machine without what it needs."""
+"""What an agent refuses, with a clear message, before it is built: an environment or a machine that does not fit."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from typing import Any
 
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import Regularizer
+from peer_rl.settings import AGENTS
 from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.rainbow import RainbowConfig
+
+
+def check_agent(agent: str, settings: Any, spec: EnvSpec, regularizer: Regularizer) -> None:
+    """Refuse observations that the agent cannot read, and a regularizer that it cannot serve."""
+    reads = AGENTS[agent].observations
+    if reads == "vectors":
+        check_vectors(agent, spec)
+    elif hasattr(settings, "encoder"):
+        check_pixels(agent, settings.encoder, spec, vectors=reads == "either", default=type(settings)().encoder)
+    check_features(getattr(settings, "features", ""), spec, regularizer)
+    if isinstance(settings, RainbowConfig):
+        reason = "a distribution of returns has no linear last layer; choose another --regularizer"
+        check_regularizer(regularizer, lacking="head_weight", reason=reason)
 
 
 def check_vectors(agent: str, spec: EnvSpec) -> None:
@@ -18,11 +34,18 @@ def check_vectors(agent: str, spec: EnvSpec) -> None:
         raise ConfigError(f"{agent} reads vectors, but observations have shape {spec.observation_shape}")
 
 
-def check_pixels(agent: str, encoder: EncoderConfig, spec: EnvSpec, *, vectors: bool = False) -> None:
-    """Refuse observations that the encoder cannot read; ``vectors`` pass it by."""
+def check_pixels(
+    agent: str,
+    encoder: EncoderConfig,
+    spec: EnvSpec,
+    *,
+    vectors: bool = False,
+    default: EncoderConfig | None = None,
+) -> None:
+    """Refuse observations that the encoder cannot read; with ``vectors``, these need none."""
     shape = spec.observation_shape
     if vectors and len(shape) == 1:
-        if encoder != EncoderConfig():
+        if encoder != (default or EncoderConfig()):
             raise ConfigError(f"there is nothing to encode in a vector of {shape[0]}; leave out --encoder")
         return
     if not spec.is_image:
@@ -75,5 +98,5 @@ def check_compiler(settings: object, device: str) -> None:
     if shutil.which(name) is None:
         raise ConfigError(
             f"--compile needs a C++ compiler on a CPU, but there is no {name}; "
-            "apt-get install g++ mends it, or train without --compile"
+            "apt-get install g++ installs one, or train without --compile"
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_features, check_pixels
+from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.action_values import ActionValues
 from peer_rl.networks.mlp import CriticOutput
@@ -23,7 +21,7 @@ from peer_rl.settings.dqn import DQNConfig
 Augment = Callable[[Tensor, Stream], Tensor]
 
 
-class DQN:
+class DQN(Stateful):
     """Learns Q(s, .) from one-step or n-step targets; phi is a function of s alone."""
 
     def __init__(
@@ -46,6 +44,7 @@ class DQN:
         # a target that is copied after every update is the critic itself, as it is before its step
         at_once = settings.tau == 1 and settings.target_every == 1
         self.target = self.critic if at_once else target_of(self.critic)
+        self.parts = ("critic", *(() if at_once else ("target",)), "optimizer", "explored")
         self.optimizer = Adam(
             self.critic.parameters(),
             settings.learning_rate,
@@ -121,24 +120,3 @@ class DQN:
         if self.target is not self.critic and (index + 1) % self.settings.target_every == 0:
             self.update_target()
         return Update({"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q})
-
-    def state_dict(self) -> dict[str, Any]:
-        """Both networks, the optimizer, and how far exploration has come."""
-        return {name: part.state_dict() for name, part in self._parts().items()} | {"explored": self.explored}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of ``state_dict``."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.explored = state["explored"]
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("critic", "optimizer") if self.target is self.critic else ("critic", "target", "optimizer")
-        return {name: getattr(self, name) for name in names}
-
-
-def build(settings: DQNConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> DQN:
-    """A DQN for an environment with vectors or images, and discrete actions."""
-    check_pixels("dqn", settings.encoder, spec, vectors=True)
-    check_features(settings.features, spec, regularizer)
-    return DQN(settings, spec, regularizer=regularizer, rng=rng, device=device)

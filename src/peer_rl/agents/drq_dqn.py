@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from peer_rl.agents.checks import check_features, check_pixels
 from peer_rl.agents.dqn import DQN
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.augment import random_flip, random_intensity, random_rotation, random_shift
@@ -19,8 +18,6 @@ def build(settings: DrQDQNConfig, spec: EnvSpec, *, regularizer: Regularizer, rn
 
     PEER pairs phi(aug s) with phi'(aug s'), the views behind Q and its target.
     """
-    check_pixels("drq-dqn", settings.encoder, spec)
-    check_features(settings.features, spec, regularizer)
 
     def augment(frames: Tensor, rng: Stream) -> Tensor:
         frames = random_shift(frames, settings.shift, rng.torch)

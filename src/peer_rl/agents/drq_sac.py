@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from peer_rl.agents.checks import check_pixels
-from peer_rl.agents.pixel_sac import PixelSAC, build_sac
+from peer_rl.agents.pixel_sac import PixelSAC, build_networks
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.augment import random_shift
 from peer_rl.plugin import Regularizer
@@ -17,18 +16,23 @@ from peer_rl.settings.drq_sac import DrQSACConfig
 def build(
     settings: DrQSACConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> PixelSAC:
-    """A SAC with one target, the mean over the views of s', for every view of s.
+    """SAC with one target, the mean over the views of s', for every view of s.
 
-    PEER pairs phi_i(view k of s, a) with phi'_i(view k of s', a'_k), a'_k drawn at that view. Acting uses frames as
+    PEER pairs phi_i(view k of s, a) with phi'_i(view k of s', a'_k), a'_k drawn at that view. Acting reads frames as
     they are; the actor learns from the first view.
     """
-    check_pixels("drq-sac", settings.encoder, spec)
 
-    def look(frames: Tensor, rng: Stream) -> Tensor:
+    def augment(frames: Tensor, rng: Stream) -> Tensor:
         return torch.cat([random_shift(frames, settings.shift, rng.torch) for _ in range(settings.views)])
 
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
-    sac, encoder = build_sac(
-        settings, spec.observation_shape, spec.action_size, regularizer=regularizer, weights=weights, device=device
+    shape, actions = spec.observation_shape, spec.action_size
+    return PixelSAC(
+        settings,
+        build_networks(settings, shape, actions, weights=weights, device=device),
+        actions=actions,
+        regularizer=regularizer,
+        device=device,
+        augment=augment,
+        views=settings.views,
     )
-    return PixelSAC(settings, sac, encoder, look=look, views=settings.views)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_pixels
+from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.augment import random_shift
 from peer_rl.networks.encoders import ConvEncoder, as_floats
@@ -21,8 +18,10 @@ from peer_rl.rng import Stream
 from peer_rl.settings.drq_v2 import DrQv2Config
 
 
-class DrQv2:
+class DrQv2(Stateful):
     """Actions are in [-1, 1]; twin critics are one ensemble of two. Encoder and critics learn from one loss."""
+
+    parts = ("encoder", "actor", "critic", "target_critic", "actor_optimizer", "critic_optimizer", "explored")
 
     def __init__(
         self, settings: DrQv2Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
@@ -70,7 +69,7 @@ class DrQv2:
         code: Tensor = self.encoder(as_floats(frames) - 0.5)  # (B, D)
         return code
 
-    def _look(self, frames: Tensor, rng: Stream) -> Tensor:
+    def _augment(self, frames: Tensor, rng: Stream) -> Tensor:
         return random_shift(frames, self.settings.shift, rng.torch)
 
     def _smoothing(self, batch: Batch, rng: Stream) -> Tensor:
@@ -88,7 +87,7 @@ class DrQv2:
 
         The target critics read the online encoder's code of s', without a gradient. Beside it the code of s, with one.
         """
-        obs, next_obs = self._look(batch.obs, rng), self._look(batch.next_obs, rng)
+        obs, next_obs = self._augment(batch.obs, rng), self._augment(batch.next_obs, rng)
         noise = self._smoothing(batch, rng)
         with torch.no_grad():
             next_code = self._code(next_obs)
@@ -132,25 +131,3 @@ class DrQv2:
         self.update_target()
         metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
         return Update(metrics | {"actor_loss": actor_loss.detach()})
-
-    def state_dict(self) -> dict[str, Any]:
-        """Four networks, two optimizers, and how far exploration has come."""
-        return {name: part.state_dict() for name, part in self._parts().items()} | {"explored": self.explored}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of ``state_dict``."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.explored = state["explored"]
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("encoder", "actor", "critic", "target_critic", "actor_optimizer", "critic_optimizer")
-        return {name: getattr(self, name) for name in names}
-
-
-def build(
-    settings: DrQv2Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
-) -> DrQv2:
-    """A DrQ-v2 for frames and continuous actions."""
-    check_pixels("drq-v2", settings.encoder, spec)
-    return DrQv2(settings, spec, regularizer=regularizer, rng=rng, device=device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -10,17 +11,18 @@ from peer_rl.agents import (
     Agent,
     curl_rainbow,
     curl_sac,
-    dqn,
     drq_dqn,
     drq_sac,
-    drq_v2,
     metd3,
     rainbow,
     redq,
     sac,
     sac_ae,
-    td3,
 )
+from peer_rl.agents.checks import check_agent
+from peer_rl.agents.dqn import DQN
+from peer_rl.agents.drq_v2 import DrQv2
+from peer_rl.agents.td3 import TD3
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import ConstrainedPEER, Regularizer, make
@@ -32,16 +34,16 @@ from peer_rl.settings.run import AnyRunConfig
 BUILDERS: dict[str, Callable[..., Agent]] = {
     "curl-rainbow": curl_rainbow.build,
     "curl-sac": curl_sac.build,
-    "dqn": dqn.build,
+    "dqn": DQN,
     "drq-dqn": drq_dqn.build,
     "drq-sac": drq_sac.build,
-    "drq-v2": drq_v2.build,
+    "drq-v2": DrQv2,
     "metd3": metd3.build,
     "rainbow": rainbow.build,
     "redq": redq.build,
     "sac": sac.build,
     "sac-ae": sac_ae.build,
-    "td3": td3.build,
+    "td3": TD3,
 }
 """Each takes the agent's settings and an EnvSpec, then ``regularizer``, ``rng`` and ``device``."""
 
@@ -62,8 +64,15 @@ def build_agent(config: AnyRunConfig, spec: EnvSpec, device: torch.device) -> Ag
     except ValueError as error:
         raise ConfigError(str(error)) from error
     rng = Stream(config.seed, "initialise", device=torch.device("cpu"))
-    build: Callable[..., Agent] = BUILDERS[config.agent]
-    return build(config.settings, spec, regularizer=regularizer, rng=rng, device=device)
+    return make_agent(config.agent, config.settings, spec, regularizer=regularizer, rng=rng, device=device)
+
+
+def make_agent(
+    name: str, settings: Any, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
+) -> Agent:
+    """The agent of that name, if it can learn in such an environment."""
+    check_agent(name, settings, spec, regularizer)
+    return BUILDERS[name](settings, spec, regularizer=regularizer, rng=rng, device=device)
 
 
 def _regularizer_of(config: AnyRunConfig) -> Regularizer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.td3 import TD3
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Regularizer
@@ -19,7 +18,6 @@ def build(settings: METD3Config, spec: EnvSpec, *, regularizer: Regularizer, rng
     It multiplies the last hidden layer before its ReLU, one mask per head and row. The actor's loss and acting
     use whole networks.
     """
-    check_vectors("metd3", spec)
     keep = 1.0 - settings.dropout
     units = settings.critic.hidden[-1]
 

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_features, check_pixels, check_regularizer
+from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.distributional import DistributionalValues, project
 from peer_rl.networks.encoders import as_floats
@@ -30,7 +29,7 @@ class Auxiliary(Protocol):
         """What it trains beside the critic."""
         ...
 
-    def loss(self, critic: DistributionalValues, obs: Tensor, rng: Stream) -> Tensor:
+    def loss(self, obs: Tensor, rng: Stream) -> Tensor:
         """The term that is added to the critic's loss, its weight included."""
         ...
 
@@ -47,8 +46,10 @@ class Auxiliary(Protocol):
         ...
 
 
-class Rainbow:
+class Rainbow(Stateful):
     """Learns the distribution of n-step returns; phi is the hidden layers of both streams, or the convolutions."""
+
+    parts = ("critic", "target", "optimizer", "auxiliary")
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class Rainbow:
         metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
         added, priorities = regularizer, td.row_losses
         if self.auxiliary is not None:
-            auxiliary = self.auxiliary.loss(self.critic, batch.obs, rng)
+            auxiliary = self.auxiliary.loss(batch.obs, rng)
             metrics["auxiliary_loss"] = auxiliary.detach()
             added = added + auxiliary
         if self.settings.blend_losses:
@@ -140,34 +141,11 @@ class Rainbow:
             self.auxiliary.after_update()
         return Update(metrics, priorities)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Networks and optimizer; the noise is drawn anew each time."""
-        return {name: part.state_dict() for name, part in self._parts().items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of ``state_dict``."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-
-    def _parts(self) -> dict[str, Any]:
-        parts = {"critic": self.critic, "target": self.target, "optimizer": self.optimizer}
-        return parts if self.auxiliary is None else {**parts, "auxiliary": self.auxiliary}
-
 
 def build(
     settings: RainbowConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> Rainbow:
-    """A Rainbow for pixels or vectors, and discrete actions."""
-    if len(spec.observation_shape) != 1:
-        check_pixels("rainbow", settings.encoder, spec)
-    check_head(settings, spec, regularizer)
+    """A Rainbow for frames or vectors, and discrete actions."""
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     return Rainbow(settings, critic, regularizer=regularizer, device=device)
-
-
-def check_head(settings: RainbowConfig, spec: EnvSpec, regularizer: Regularizer) -> None:
-    """Refuse what a distribution of returns has no place for."""
-    check_features(settings.features, spec, regularizer)
-    reason = "a distribution of returns has no linear last layer; choose another --regularizer"
-    check_regularizer(regularizer, lacking="head_weight", reason=reason)

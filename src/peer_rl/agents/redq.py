@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from peer_rl.agents.checks import check_vectors
 from peer_rl.agents.sac import SAC, networks
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Regularizer
@@ -24,7 +23,6 @@ def build(settings: REDQConfig, spec: EnvSpec, *, regularizer: Regularizer, rng:
     The draw is one per update. A regularizer pairs all N heads with their targets, so it needs N target passes
     where the plain agent needs M.
     """
-    check_vectors("redq", spec)
 
     def draw_heads(rng: Stream) -> Tensor:
         chosen = rng.numpy.choice(settings.heads, settings.target_heads, replace=False)

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_vectors
+from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.latent import LatentCritic, LatentGaussian
@@ -27,11 +26,21 @@ def lowest(q: Tensor) -> Tensor:
     return q.amin(0)
 
 
-class SAC:
-    """Actions are in [-1, 1]; twin critics are one ensemble of two. Both networks read one vector a state.
+class SAC(Stateful):
+    """Actions are in [-1, 1]; twin critics are one ensemble of two. Actor and critics read one vector per state.
 
     From pixels that vector is an encoder's code (agents/pixel_sac.py), and ``encoder`` learns by the critics' loss.
     """
+
+    parts = (
+        "actor",
+        "critic",
+        "target_critic",
+        "actor_optimizer",
+        "critic_optimizer",
+        "temperature_optimizer",
+        "log_temperature",
+    )
 
     def __init__(
         self,
@@ -42,6 +51,7 @@ class SAC:
         actions: int,
         regularizer: Regularizer,
         device: torch.device,
+        target_critic: EnsembleCritic | LatentCritic | None = None,
         encoder: ConvEncoder | None = None,
         draw_heads: Callable[[Stream], Tensor] | None = None,
         actor_value: Callable[[Tensor], Tensor] = lowest,
@@ -49,7 +59,7 @@ class SAC:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.draw_heads, self.actor_value = draw_heads, actor_value
         self.actor, self.critic, self.encoder = actor, critic, encoder
-        self.target_critic = target_of(critic)
+        self.target_critic = target_of(critic) if target_critic is None else target_critic
         temperature = torch.tensor(math.log(settings.initial_temperature), device=device)
         self.log_temperature = torch.nn.Parameter(temperature)
         self.target_entropy = -float(actions) if settings.target_entropy is None else settings.target_entropy
@@ -69,9 +79,9 @@ class SAC:
         del first
         return self.choose(torch.from_numpy(obs).to(self.device), explore=explore, rng=rng)
 
-    def choose(self, seen: Tensor, *, explore: bool, rng: Stream) -> Array:
-        """The same for what the actor reads."""
-        mean, log_std = self.actor(seen)
+    def choose(self, state: Tensor, *, explore: bool, rng: Stream) -> Array:
+        """``act`` for what the actor reads."""
+        mean, log_std = self.actor(state)
         if explore:
             mean = mean + log_std.exp() * self.noise(mean.shape, rng)
         action: Array = torch.tanh(mean).cpu().numpy()
@@ -80,11 +90,11 @@ class SAC:
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:
         """The critics' value of tanh of the policy's mean, as the actor reads it; without entropy."""
-        return self.worth(torch.from_numpy(obs).to(self.device))
+        return self.greedy_value(torch.from_numpy(obs).to(self.device))
 
-    def worth(self, seen: Tensor) -> Tensor:
-        """The same for what the networks read."""
-        output: CriticOutput = self.critic(seen, torch.tanh(self.actor(seen)[0]))
+    def greedy_value(self, state: Tensor) -> Tensor:
+        """``value`` for what the networks read."""
+        output: CriticOutput = self.critic(state, torch.tanh(self.actor(state)[0]))
         return self.actor_value(output.q)
 
     def noise(self, shape: torch.Size, rng: Stream) -> Tensor:
@@ -92,27 +102,34 @@ class SAC:
         return torch.randn(shape, generator=rng.torch, device=self.device)
 
     def _bootstrap(
-        self, batch: Batch, target_obs: Tensor, noise: Tensor, evaluated: Heads = None, lowest_of: Heads = None
+        self,
+        reward: Tensor,
+        discount: Tensor,
+        next_states: tuple[Tensor, Tensor],
+        noise: Tensor,
+        evaluated: Heads = None,
+        lowest_of: Heads = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The target y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')); phi'(s', a') and a' beside it.
+        """The target y = R + discount * (min Q'(s', a') - alpha log pi(a' | s')), with phi'(s', a') and a'.
 
-        The target critics read s' in ``target_obs``: from vectors it is the actor's s'. The target heads ``evaluated``
-        are computed; the minimum is over ``lowest_of`` these.
+        ``next_states`` is s' as the actor and as the target critics read it: one tensor twice, if it is a vector. The
+        target heads ``evaluated`` are computed; the minimum is over ``lowest_of`` these.
         """
-        next_action, log_prob = self.actor.sample(batch.next_obs, noise)  # (B, A), (B,)
-        target = self.target_critic(target_obs, next_action, heads=evaluated)  # q (N, B), phi (N, B, D)
+        of_actor, of_target = next_states
+        next_action, log_prob = self.actor.sample(of_actor, noise)  # (B, A), (B,)
+        target = self.target_critic(of_target, next_action, heads=evaluated)  # q (N, B), phi (N, B, D)
         soft_value = pick(target.q, lowest_of).amin(0) - self.log_temperature.exp() * log_prob
-        return batch.reward + batch.discount * soft_value, target.phi, next_action
+        return reward + discount * soft_value, target.phi, next_action
 
-    def _td_loss(self, batch: Batch, bootstrap: Tensor) -> tuple[Tensor, CriticOutput]:
+    def _td_loss(self, state: Tensor, action: Tensor, bootstrap: Tensor) -> tuple[Tensor, CriticOutput]:
         """L_PE = sum_i (Q_i(s, a) - y)^2: the sum of the heads' mean squared errors, without SB3's 1/2."""
-        online: CriticOutput = self.critic(batch.obs, batch.action)
+        online: CriticOutput = self.critic(state, action)
         return (online.q - bootstrap).square().mean(-1).sum(), online
 
-    def _actor_loss(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean of alpha log pi(a | s) - Q(s, a), a from the policy; the log-probabilities beside it."""
-        action, log_prob = self.actor.sample(obs, noise)
-        q = self.actor_value(self.critic(obs, action).q)
+    def _actor_loss(self, state: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of alpha log pi(a | s) - Q(s, a) with a from the policy, and the log-probabilities."""
+        action, log_prob = self.actor.sample(state, noise)
+        q = self.actor_value(self.critic(state, action).q)
         return (self.log_temperature.detach().exp() * log_prob - q).mean(), log_prob.detach()
 
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
@@ -125,8 +142,10 @@ class SAC:
         drawn = self.draw_heads(rng) if self.draw_heads else None  # REDQ's M of N
         evaluated, lowest_of = (None, drawn) if every_target else (drawn, None)
         with torch.no_grad():
-            bootstrap, phi_next, next_action = self.bootstrap(batch, batch.next_obs, noise, evaluated, lowest_of)
-        loss, online = self.td_loss(batch, bootstrap)
+            bootstrap, phi_next, next_action = self.bootstrap(
+                batch.reward, batch.discount, (batch.next_obs, batch.next_obs), noise, evaluated, lowest_of
+            )
+        loss, online = self.td_loss(batch.obs, batch.action, bootstrap)
         again = "phi_next_online" in self.regularizer.needs
         features = Features(
             pick(online.phi, evaluated),
@@ -145,39 +164,27 @@ class SAC:
     def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
         """One step of the critics, then, when due, of actor, temperature and targets."""
         td = self._evaluate(batch, rng, every_target=not isinstance(self.regularizer, NoRegularizer))
-        regularizer = self.regularizer(td.features)
-        self.critic_optimizer.minimise(td.loss + regularizer)
-        metrics = {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
+        metrics = self.update_critics(td)
         if (index + 1) % self.settings.policy_every == 0:
             metrics |= self.update_policy(batch.obs, self.noise(batch.action.shape, rng))
         if (index + 1) % self.settings.target_every == 0:
             self.update_target()
         return Update(metrics)
 
-    def update_policy(self, obs: Tensor, noise: Tensor) -> dict[str, Tensor]:
-        """The actor, then the temperature: J(alpha) = -log alpha (log pi(a | s) + target entropy)."""
-        actor_loss, log_prob = self.actor_loss(obs, noise)
+    def update_critics(self, td: TD) -> dict[str, Tensor]:
+        """One step of the critics, and of the encoder if there is one."""
+        regularizer = self.regularizer(td.features)
+        self.critic_optimizer.minimise(td.loss + regularizer)
+        return {"td_loss": td.loss.detach(), "regularizer": regularizer.detach(), "q": td.q}
+
+    def update_policy(self, state: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        """One step of the actor, then of the temperature: J(alpha) = -log alpha (log pi(a | s) + target entropy)."""
+        actor_loss, log_prob = self.actor_loss(state, noise)
         self.actor_optimizer.minimise(actor_loss)  # leaves the critics alone
         entropy = -log_prob.mean()
         self.temperature_optimizer.minimise(self.log_temperature * (entropy - self.target_entropy))
         temperature = self.log_temperature.detach().exp()
         return {"actor_loss": actor_loss.detach(), "entropy": entropy, "temperature": temperature}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Three networks, three optimizers and the temperature."""
-        parts = {name: part.state_dict() for name, part in self._parts().items()}
-        return {**parts, "log_temperature": self.log_temperature.detach()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of ``state_dict``."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        with torch.no_grad():
-            self.log_temperature.copy_(state["log_temperature"])
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("actor", "critic", "target_critic", "actor_optimizer", "critic_optimizer", "temperature_optimizer")
-        return {name: getattr(self, name) for name in names}
 
 
 def networks(
@@ -194,6 +201,5 @@ def networks(
 
 def build(settings: SACConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> SAC:
     """A SAC for an environment with vector observations and continuous actions."""
-    check_vectors("sac", spec)
     actor, critic = networks(settings, spec, rng=rng, device=device)
     return SAC(settings, actor, critic, actions=spec.action_size, regularizer=regularizer, device=device)

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peer_rl.agents import TD, Array, Update
-from peer_rl.agents.checks import check_vectors
+from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.mlp import CriticOutput, DeterministicActor, EnsembleCritic
 from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
@@ -21,8 +20,10 @@ from peer_rl.settings.td3 import TD3Config
 DrawMask = Callable[[int, Stream], Tensor | None]
 
 
-class TD3:
+class TD3(Stateful):
     """Actions are in [-1, 1]; twin critics are one ensemble of two."""
+
+    parts = ("actor", "critic", "target_actor", "target_critic", "actor_optimizer", "critic_optimizer")
 
     def __init__(
         self,
@@ -118,22 +119,3 @@ class TD3:
             self.update_target_critic()
             metrics["actor_loss"] = actor_loss.detach()
         return Update(metrics)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Four networks and two optimizers."""
-        return {name: part.state_dict() for name, part in self._parts().items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of ``state_dict``."""
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-
-    def _parts(self) -> dict[str, Any]:
-        names = ("actor", "critic", "target_actor", "target_critic", "actor_optimizer", "critic_optimizer")
-        return {name: getattr(self, name) for name in names}
-
-
-def build(settings: TD3Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> TD3:
-    """A TD3 for an environment with vector observations and continuous actions."""
-    check_vectors("td3", spec)
-    return TD3(settings, spec, regularizer=regularizer, rng=rng, device=device)

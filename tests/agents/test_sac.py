@@ -10,7 +10,7 @@ from plain_agents import PlainSAC, assert_same, assert_same_gradients
 from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from peer_rl.networks.mlp import GaussianActor
+from peer_rl.networks.gaussian import GaussianActor
 from peer_rl.replay.store import Batch
 from peer_rl.settings.networks import ActorConfig
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.make import make_replay
 from peer_rl.replay.replay import Replay
-from peer_rl.settings.run import LearningConfig, PrioritisedConfig, SequenceConfig
+from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
+from peer_rl.settings.run import LearningConfig
 
 CPU = torch.device("cpu")
 GAMMA = 0.9

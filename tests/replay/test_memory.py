@@ -19,7 +19,8 @@ from peer_rl.replay.memory import available_memory
 from peer_rl.replay.priority import PrioritisedSampler
 from peer_rl.replay.replay import UniformSampler
 from peer_rl.replay.store import VectorStore
-from peer_rl.settings.run import LearningConfig, PrioritisedConfig
+from peer_rl.settings.replay import PrioritisedConfig
+from peer_rl.settings.run import LearningConfig
 
 ATARI = EnvSpec((4, 84, 84), "uint8", stack=4, actions=18)
 BOX = {"action_shape": (6,), "action_low": (-1.0,) * 6, "action_high": (1.0,) * 6}

@@ -11,7 +11,7 @@ from peer_rl.agents.dqn import DQN
 from peer_rl.errors import RunError
 from peer_rl.replay.replay import Replay
 from peer_rl.settings import AGENTS
-from peer_rl.settings.run import PrioritisedConfig
+from peer_rl.settings.replay import PrioritisedConfig
 from peer_rl.training import checkpoint as checkpoints
 from peer_rl.training.loop import Trainer
 from peer_rl.training.trees import pack

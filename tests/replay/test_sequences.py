@@ -10,7 +10,7 @@ from replay.plain import ENDS, GAMMA, PlainReplay, Step, frame_spec, replay_of, 
 from peer_rl.errors import ConfigError
 from peer_rl.replay.replay import Replay
 from peer_rl.replay.sequences import Sequences
-from peer_rl.settings.run import SequenceConfig
+from peer_rl.settings.replay import SequenceConfig
 from peer_rl.training.trees import pack, unpack
 
 STEPS = st.lists(ENDS, min_size=1, max_size=50)

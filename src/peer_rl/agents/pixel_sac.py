@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.agents.sac import SAC
 from peer_rl.networks.encoders import ConvEncoder, as_floats
+from peer_rl.networks.gaussian import GaussianActor
 from peer_rl.networks.latent import Latent, LatentCritic, LatentGaussian
-from peer_rl.networks.mlp import GaussianActor
 from peer_rl.networks.optimizer import SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
 from peer_rl.replay.store import Batch

@@ -12,8 +12,9 @@ from torch import Tensor
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.encoders import ConvEncoder
+from peer_rl.networks.gaussian import GaussianActor
 from peer_rl.networks.latent import LatentCritic, LatentGaussian
-from peer_rl.networks.mlp import CriticOutput, EnsembleCritic, GaussianActor, Heads, pick
+from peer_rl.networks.mlp import CriticOutput, EnsembleCritic, Heads, pick
 from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, NoRegularizer, Regularizer
 from peer_rl.replay.store import Batch

@@ -1,6 +1,7 @@
 """Networks, and what changes their weights and inputs.
 
-`mlp` has the layers, actors and critics from state; `encoders`, `latent` and `decoder` those from frames.
+`mlp` has layers, the deterministic actor and ensembles of critics; `gaussian` SAC's actor.
+`encoders`, `latent` and `decoder` are for frames; `contrastive` is CURL's loss.
 `action_values` is DQN's network, `distributional` (on `noisy` layers) Rainbow's.
 `augment` shifts and crops frames; `optimizer` has Adam and the soft update of target networks.
 """

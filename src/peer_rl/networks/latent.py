@@ -9,16 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from peer_rl.networks.mlp import (
-    CriticOutput,
-    DeterministicActor,
-    EnsembleCritic,
-    EnsembleLinear,
-    GaussianActor,
-    Heads,
-    Shape,
-    linear,
-)
+from peer_rl.networks.gaussian import GaussianActor
+from peer_rl.networks.mlp import CriticOutput, DeterministicActor, EnsembleCritic, EnsembleLinear, Heads, Shape, linear
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 

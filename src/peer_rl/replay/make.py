@@ -15,7 +15,8 @@ from peer_rl.replay.replay import Replay, Sampler, Store, UniformSampler
 from peer_rl.replay.sequences import FrameSequences, VectorSequences
 from peer_rl.replay.store import Columns, Ring, VectorStore, Windows, row_bytes, vector_columns
 from peer_rl.replay.sumtree import SumTree
-from peer_rl.settings.run import LearningConfig, PrioritisedConfig, SequenceConfig
+from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
+from peer_rl.settings.run import LearningConfig
 
 _LARGE = 100_000_000
 _INDEX_BYTES = 8

@@ -16,7 +16,7 @@ from peer_rl.settings.fields import (
     part,
 )
 from peer_rl.settings.networks import EncoderConfig
-from peer_rl.settings.run import PrioritisedConfig
+from peer_rl.settings.replay import PrioritisedConfig
 
 
 @dataclass(frozen=True)

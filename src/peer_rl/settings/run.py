@@ -64,42 +64,6 @@ class LearningConfig:
 
 
 @dataclass(frozen=True)
-class PrioritisedConfig(LearningConfig):
-    """The same with prioritised replay (Schaul et al. 2016)."""
-
-    priority_exponent: float = 0.5
-    """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
-    importance_start: float = 0.4
-    """Exponent of the importance weights at the first update."""
-    importance_final: float = 1.0
-    """Exponent of the importance weights in the long run."""
-    importance_steps: int = 100_000
-    """Updates over which it changes linearly; its own horizon, whatever --steps says."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("priority_exponent", self.priority_exponent)
-        check_fraction("importance_start", self.importance_start)
-        check_fraction("importance_final", self.importance_final)
-        check_positive("importance_steps", self.importance_steps)
-
-
-@dataclass(frozen=True)
-class SequenceConfig(LearningConfig):
-    """The same with windows of consecutive steps, for agents that learn a model."""
-
-    sequence_length: int = 5
-    """Consecutive steps of one window; a batch has batch_size windows."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("sequence_length", self.sequence_length)
-        if self.n_step > 1 or self.flat_returns:
-            option = "--n-step" if self.n_step > 1 else "--flat-returns"
-            raise ConfigError(f"windows of steps hold each step's own reward; leave out {option}")
-
-
-@dataclass(frozen=True)
 class StateLearning(LearningConfig):
     """What the agents from state share: replay and schedule of the paper."""
 

@@ -7,7 +7,10 @@ from gymnasium.utils.env_checker import check_env
 
 from peer_rl.envs import gridworld
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, START
-from peer_rl.envs.make import make_env, spec_of
+from peer_rl.envs.make import env_of, make_env, spec_of
+from peer_rl.envs.spec import EnvSpec
+from peer_rl.errors import ConfigError
+from peer_rl.settings import as_dict, configure, from_dict, variant
 from peer_rl.settings.tasks import find_task
 
 UP, DOWN, LEFT, RIGHT = range(4)
@@ -54,8 +57,21 @@ def test_truncated_not_terminated_after_100_steps():
     assert not any(any(end) for end in ends[:-1])
 
 
-def test_states_are_integers_and_reach_the_agent_as_one_hot_vectors():
-    env = make_env(find_task("gridworld/paper"))
+def test_states_are_integers_and_reach_the_agent_as_they_are():
+    env = env_of(configure("dqn", "gridworld/paper"))
+    spec = spec_of(env)
+    assert spec.observation_shape == (1,)
+    assert spec.actions == 4
+    observation, _ = env.reset(seed=0)
+    assert observation == 0
+    for given, wanted in ((observation, [0.0]), (np.array([3, 19]), [[3.0], [19.0]]), (np.array([[7.0]]), [[7.0]])):
+        np.testing.assert_array_equal(spec.encode(given), np.array(wanted, dtype=np.float32))
+        assert spec.encode(given).dtype == np.float32
+    assert EnvSpec.from_json(spec.as_json()) == spec
+
+
+def test_with_one_hots_states_reach_the_agent_as_vectors():
+    env = env_of(configure("dqn", "gridworld/paper", encoding="one-hot"))
     spec = spec_of(env)
     assert spec.observation_shape == (20,)
     assert spec.actions == 4
@@ -63,6 +79,19 @@ def test_states_are_integers_and_reach_the_agent_as_one_hot_vectors():
     assert observation == 0
     np.testing.assert_array_equal(spec.encode(observation), np.eye(20, dtype=np.float32)[0])
     np.testing.assert_array_equal(spec.encode(np.array([3, 19])), np.eye(20, dtype=np.float32)[[3, 19]])
+
+
+def test_runs_from_before_the_encodings_had_one_hots():
+    """Their config.toml names no encoding; they are another variant than today's default, and stay readable."""
+    stored = as_dict(configure("dqn", "gridworld/paper", beta=0))
+    del stored["encoding"]
+    assert from_dict(stored) == configure("dqn", "gridworld/paper", beta=0, encoding="one-hot")
+    assert variant(from_dict(stored)) == "dqn+beta0+encoding-one-hot"
+
+
+def test_a_task_that_does_not_number_its_states_has_no_integers():
+    with pytest.raises(ConfigError, match="gym/CartPole-v1 does not number its states; leave out --encoding"):
+        env_of(configure("dqn", "gym/CartPole-v1", steps=10, encoding="integer"))
 
 
 def test_pictures():

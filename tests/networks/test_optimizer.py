@@ -1,5 +1,6 @@
 """Our Adam against torch's."""
 
+import pytest
 import torch
 
 from peer_rl.networks.optimizer import Adam
@@ -86,10 +87,11 @@ def test_a_restored_state_takes_the_same_next_step():
     assert all(torch.equal(one, other) for one, other in zip(mine.parameters(), again.parameters(), strict=True))
 
 
-def test_decays_are_torchs():
+@pytest.mark.parametrize(("decoupled", "torchs"), [(False, torch.optim.Adam), (True, torch.optim.AdamW)])
+def test_decays_are_torchs(decoupled, torchs):
     mine, theirs = two_layers(), two_layers()
-    ours = Adam(mine.parameters(), 3e-3, beta1=0.5, weight_decay=0.1)
-    reference = torch.optim.Adam(theirs.parameters(), 3e-3, betas=(0.5, 0.999), weight_decay=0.1, fused=True)
+    ours = Adam(mine.parameters(), 3e-3, beta1=0.5, weight_decay=0.1, decoupled=decoupled)
+    reference = torchs(theirs.parameters(), 3e-3, betas=(0.5, 0.999), weight_decay=0.1, fused=True)
     for seed in range(5):
         x = torch.randn(9, 5, generator=torch.Generator().manual_seed(seed))
         ours.descend(torch.autograd.grad(mine(x).square().mean(), list(mine.parameters())))

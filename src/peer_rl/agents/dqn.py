@@ -49,6 +49,8 @@ class DQN(Stateful):
             self.critic.parameters(),
             settings.learning_rate,
             epsilon=settings.adam_epsilon,
+            weight_decay=settings.weight_decay,
+            decoupled=True,
             max_gradient_norm=settings.max_gradient_norm,
         )
         self.update_target = SoftUpdate(self.critic, self.target, settings.tau)

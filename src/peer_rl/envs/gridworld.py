@@ -34,7 +34,7 @@ def move(state: int, action: int) -> int:
 
 
 class GridWorld(gym.Env[np.int64, np.int64]):
-    """States are integers, as in the paper's table; our loop feeds them to the network as one-hot vectors."""
+    """States are integers from 0 to 19, as in the paper's table; a run's encoding decides how networks read them."""
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's own form)
 

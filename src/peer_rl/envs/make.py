@@ -34,7 +34,16 @@ def env_of(config: AnyRunConfig, *, render_mode: str | None = None) -> Env:
     if config.frame_stack is not None and not isinstance(env, StackedFrames):
         env.close()
         raise ConfigError(f"task {config.task} shows no pictures that could be stacked; leave out --frame-stack")
-    return env
+    if config.encoding == "one-hot":
+        return env
+    if not isinstance(env.observation_space, spaces.Discrete):
+        env.close()
+        raise ConfigError(f"task {config.task} does not number its states; leave out --encoding")
+    return IntegerState(env)
+
+
+class IntegerState(gym.Wrapper[Any, Any, Any, Any]):
+    """Marks an environment whose states reach the agent as numbers instead of one-hot vectors."""
 
 
 def make_env(
@@ -166,8 +175,9 @@ def _check_spaces(task: Task, env: Env) -> None:
 def spec_of(env: Env) -> EnvSpec:
     """What the agent is told about ``env``."""
     seen, acted = env.observation_space, env.action_space
-    one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) else 0
-    shape = (one_hot,) if one_hot else tuple(int(size) for size in seen.shape or ())
+    integer = isinstance(env, IntegerState)
+    one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) and not integer else 0
+    shape = (one_hot or 1,) if isinstance(seen, spaces.Discrete) else tuple(int(size) for size in seen.shape or ())
     as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8 and len(shape) == 3
     action: dict[str, Any] = {}
     if isinstance(acted, spaces.Discrete):
@@ -183,6 +193,7 @@ def spec_of(env: Env) -> EnvSpec:
         observation_dtype="uint8" if as_pixels else "float32",
         stack=env.count if isinstance(env, StackedFrames) else 1,
         one_hot=one_hot,
-        one_hot_start=int(seen.start) if isinstance(seen, spaces.Discrete) else 0,
+        one_hot_start=int(seen.start) if isinstance(seen, spaces.Discrete) and one_hot else 0,
+        integer=integer,
         **action,
     )

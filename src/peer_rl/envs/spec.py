@@ -29,6 +29,8 @@ class EnvSpec:
     """Number of states if the environment gives an integer that we turn into a one-hot vector, else 0."""
     one_hot_start: int = 0
     """The integer that the first one-hot unit stands for."""
+    integer: bool = False
+    """Whether the environment gives an integer that reaches the agent as one float."""
     actions: int = 0
     """Number of discrete actions, 0 if the action space is continuous."""
     action_start: int = 0
@@ -72,6 +74,8 @@ class EnvSpec:
             units = np.arange(self.one_hot_start, self.one_hot_start + self.one_hot)
             one_hot: Array = np.equal(array[..., None], units).astype(self.observation_dtype)
             return one_hot
+        if self.integer and array.dtype.kind in "iu":
+            return array[..., None].astype(self.observation_dtype)
         expected = self.observation_shape
         if array.shape[array.ndim - len(expected) :] != expected or array.ndim > len(expected) + 1:
             raise ConfigError(f"obs must have shape {expected}, or (batch, ...) of it, but has {array.shape}")

@@ -26,7 +26,16 @@ BASE = 500_000_000
 _BATCHES = 21
 """Batches of observations, as float32, that an update holds at a time: those of DrQ, the most that we measured."""
 _TIMEOUT = 300.0
-_ENVIRONMENT = ("task", "agent", "max_episode_steps", "action_repeat", "image_size", "frame_stack", "render_quality")
+_ENVIRONMENT = (
+    "task",
+    "agent",
+    "max_episode_steps",
+    "action_repeat",
+    "image_size",
+    "frame_stack",
+    "render_quality",
+    "encoding",
+)
 
 
 def estimate_memory(jobs: Sequence[Job]) -> None:

@@ -26,11 +26,14 @@ class Adam:
         epsilon: float = 1e-8,
         beta1: float = 0.9,
         weight_decay: float = 0.0,
+        decoupled: bool = False,
         max_gradient_norm: float | None = None,
     ) -> None:
         self.parameters, self.learning_rate = list(parameters), learning_rate
         self.epsilon, self.max_gradient_norm = epsilon, max_gradient_norm
-        self.beta1, self.weight_decay = beta1, weight_decay  # the decay is in the gradient, as in the paper's Adam
+        self.beta1, self.weight_decay = beta1, weight_decay
+        # the decay is decoupled from the gradient, as in AdamW, or in it, as in the paper's Adam
+        self._kernel = torch._fused_adamw_ if decoupled and weight_decay else torch._fused_adam_
         self.means = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.squares = [torch.zeros_like(parameter) for parameter in self.parameters]
         self.step = torch.zeros((), device=self.parameters[0].device)
@@ -48,7 +51,7 @@ class Adam:
             if self.max_gradient_norm is not None:
                 clip_gradients(gradients, self.max_gradient_norm)
             self.step += 1
-            torch._fused_adam_(
+            self._kernel(
                 self.parameters,
                 gradients,
                 self.means,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from peer_rl.envs.gridworld import GOAL, REWARD, SHORTEST, STATES
 from peer_rl.report.curves import Curve, half_std, log_curve, mean_curve
 from peer_rl.report.findings import Finding, verdict
-from peer_rl.report.runs import Group, RunRecord, describe
+from peer_rl.report.runs import Group, RunRecord, describe, label
 from peer_rl.report.statistics import Estimate, Floats, Measure, Summary, as_floats, column, summarise
 from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
+from peer_rl.settings.resolve import defaults
+from peer_rl.settings.run import AnyRunConfig
 
 TASK = "gridworld/paper"
 SMOOTHING = 50
@@ -48,6 +49,8 @@ class Study:
     """Everything that the report shows about the grid world under one profile."""
 
     profile: str
+    encoding: str
+    """How the network reads a state: integer or one-hot."""
     groups: list[Group]
     values: dict[str, Floats]
     """Panel (a), by label: mean over seeds of max Q in every cell at the end; NaN in S_T."""
@@ -146,12 +149,23 @@ def final_values(group: Group) -> Floats | None:
 
 
 def studies(groups: Sequence[Group]) -> list[Study]:
-    """One study for each profile that the grid world was run with."""
-    ours = [group for group in groups if group.task == TASK and group.finished]
-    return [_study(profile, list(members)) for profile, members in groupby(ours, key=lambda group: group.profile)]
+    """One study for each profile, encoding and budget that the grid world was run with."""
+    found: dict[tuple[str, str, str], list[Group]] = {}
+    for group in groups:
+        if group.task == TASK and group.finished:
+            key = (group.profile, group.config.encoding, group.budget)
+            found.setdefault(key, []).append(replace(group, label=_label(group.config)))
+    return [_study(profile, encoding, members) for (profile, encoding, _), members in found.items()]
 
 
-def _study(profile: str, groups: list[Group]) -> Study:
+def _label(config: AnyRunConfig) -> str:
+    """The variant without what its whole study shares."""
+    base, _ = defaults(config.agent, config.task, profile=config.profile)
+    shared = {name: getattr(base, name) for name in ("encoding", "steps", "episodes", "protocol")}
+    return label(replace(config, **shared), several=False)
+
+
+def _study(profile: str, encoding: str, groups: list[Group]) -> Study:
     def curves(name: str) -> list[Curve]:
         found = [log_curve(group, "diagnostics", name, half_std, x="episode") for group in groups]
         return [curve for curve in found if curve]
@@ -168,6 +182,7 @@ def _study(profile: str, groups: list[Group]) -> Study:
     exact = exact_difference(groups[0].finished[0])
     return Study(
         profile,
+        encoding,
         groups,
         values,
         curves("probe_cosine"),

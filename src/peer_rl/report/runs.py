@@ -105,7 +105,7 @@ class Group:
     @property
     def full_label(self) -> str:
         """The label with the agent's name in it, for tables that put several tasks together."""
-        return _label(self.config, several=True)
+        return label(self.config, several=True)
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -258,7 +258,7 @@ def group_runs(records: Sequence[RunRecord]) -> list[Group]:
     for key, found in members.items():
         found.sort(key=lambda record: (record.seed or 0, record.path))
         config = next(record.config for record in found if record.config)
-        groups.append(Group(key, _label(config, several=len(agents[key[:2]]) > 1), config, tuple(found)))
+        groups.append(Group(key, label(config, several=len(agents[key[:2]]) > 1), config, tuple(found)))
     return sorted(groups, key=_order)
 
 
@@ -289,7 +289,7 @@ def _backbone(config: AnyRunConfig) -> AnyRunConfig:
     return _plain(config)
 
 
-def _label(config: AnyRunConfig, *, several: bool) -> str:
+def label(config: AnyRunConfig, *, several: bool) -> str:
     """The method and its beta, then whatever else differs from the task's defaults."""
     regularizer = "PEER" if config.regularizer == "peer" else config.regularizer
     name = config.agent.upper() if config.beta == 0 else regularizer

@@ -135,7 +135,7 @@ def _grid_charts(study: Study) -> list[Chart]:
 
 def study_heading(study: Study) -> str:
     """Of the section, and of its tables."""
-    return f"Grid world (figure 3 of the paper), profile {study.profile}"
+    return f"Grid world (figure 3 of the paper), {study.encoding} states, profile {study.profile}"
 
 
 def study_section(study: Study) -> Section:

@@ -8,6 +8,7 @@ from typing import Literal
 from peer_rl.settings.fields import (
     TABLE_GRIDWORLD,
     check_fraction,
+    check_not_negative,
     check_positive,
     of,
     part,
@@ -24,6 +25,8 @@ class DQNConfig:
     """Adam's step size."""
     adam_epsilon: float = 1e-8
     """What Adam adds to the root of its second moment."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay, as in AdamW: each update shrinks every parameter by learning_rate times this."""
     max_gradient_norm: float | None = None
     """Gradients with a larger norm are scaled down to it; without it, none are."""
     loss: Literal["squared", "huber"] = "squared"
@@ -54,6 +57,7 @@ class DQNConfig:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "adam_epsilon", "target_every", "epsilon_steps"):
             check_positive(name, getattr(self, name))
+        check_not_negative("weight_decay", self.weight_decay)
         if self.max_gradient_norm is not None:
             check_positive("max_gradient_norm", self.max_gradient_norm)
         check_fraction("tau", self.tau, above_zero=True)

@@ -9,33 +9,33 @@ import torch
 
 from peer_rl.agents import Agent
 from peer_rl.envs.gridworld import GOAL, REWARD, S1, S2, STATES, move
+from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin.diagnostics import diagnose
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 
 
-def probe(agent: Agent, rng: Stream) -> dict[str, Any]:
+def probe(agent: Agent, spec: EnvSpec, rng: Stream) -> dict[str, Any]:
     """Figure 3's quantities: every state but S_T with its greedy action.
 
     (b) mean cosine of phi(s) and the target's phi(s'), (c) max Q(S_1) - max Q(S_2), (a) max Q of every state.
     """
-    states = np.arange(STATES - 1)
-    one_hot = np.eye(STATES, dtype=np.float32)
+    states, encoded = np.arange(STATES - 1), spec.encode(np.arange(STATES))
     first = np.ones(len(states), dtype=bool)
-    actions = agent.act(one_hot[states], first=first, explore=False, rng=rng)
+    actions = agent.act(encoded[states], first=first, explore=False, rng=rng)
     arrivals = np.array([move(int(s), int(a)) for s, a in zip(states, actions, strict=True)])
     arrived = arrivals == GOAL
     batch = Batch.from_numpy(
-        obs=one_hot[states],
+        obs=encoded[states],
         action=actions,
         reward=(REWARD * arrived).astype(np.float32),
         discount=(1.0 - arrived).astype(np.float32),
-        next_obs=one_hot[arrivals],
+        next_obs=encoded[arrivals],
         device=agent.device,
     )
     with torch.no_grad():
         features = agent.temporal_difference(batch, rng).features
-        values = agent.value(one_hot).tolist()
+        values = agent.value(encoded).tolist()
     report = diagnose(features.phi, features.phi_next)
     return {
         "probe_cosine": report.cosine,

@@ -245,7 +245,7 @@ class Observers(Recorder):
         try:
             found = inspect(self.agent, self.replay, self.rng)
             if self.probe is not None:
-                found |= self.probe(self.agent, self.rng)
+                found |= self.probe(self.agent, self.spec, self.rng)
         except ValueError as error:  # features that are not finite
             raise self.run.stopped(self.progress.step, str(error)) from error
         cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))

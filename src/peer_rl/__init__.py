@@ -12,6 +12,7 @@ from peer_rl.version import __version__
 
 if TYPE_CHECKING:
     from peer_rl.launch.api import Policy, load, train
+    from peer_rl.launch.compare import compare
     from peer_rl.plugin import (
         BEER,
         DR3,
@@ -55,6 +56,7 @@ _HOME = {
     "Policy": "launch.api",
     "load": "launch.api",
     "train": "launch.api",
+    "compare": "launch.compare",
 }
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "TargetGradientWarning",
     "__version__",
     "check_critic",
+    "compare",
     "configure",
     "diagnose",
     "drd",

@@ -46,6 +46,10 @@ def resolve_device(name: str) -> str:
 
 def check_packages(agent: str) -> None:
     """Refuse an agent whose package is not installed."""
+    if find_agent(agent).scripted:
+        raise ConfigError(
+            f"{agent} runs belong to a user's script: peer-rl compare trains them, and only the script loads them"
+        )
     missing = [name for name in find_agent(agent).packages if find_spec(name.replace("-", "_")) is None]
     if missing:
         raise ConfigError(f"{agent} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[sb3]'")

@@ -14,6 +14,7 @@ from peer_rl.launch.engines import Ended
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.needs import amount, estimate_memory, resident_memory
 from peer_rl.replay.memory import available_memory
+from peer_rl.settings import find_agent
 
 _POLL_SECONDS = 0.25
 
@@ -126,7 +127,9 @@ def reason_of(job: Job, code: int) -> str | None:
     if code < 0:
         name = signal.Signals(-code).name
         guess = ", perhaps because memory ran out" if name == "SIGKILL" else ""
-        return f"killed by {name}{guess}; the same command goes on from its last checkpoint"
+        resumes = find_agent(job.config.agent).resumes
+        then = "continues from its last checkpoint" if resumes else "starts it again"
+        return f"killed by {name}{guess}; the same command {then}"
     if code:
         return job.complaint()
     return None if job.finished() else "it ended, but its directory does not say that it is finished"

@@ -31,6 +31,7 @@ _CONFIG = {
 }
 """No button that would send anything anywhere; dragging zooms and a double click resets."""
 _LEGEND_WIDTH = 42
+_TICK_WIDTH = 16
 
 
 def style(index: int) -> tuple[str, str]:
@@ -42,14 +43,14 @@ def _rounded(values: Floats) -> list[float | None]:
     return [float(f"{value:.5g}") if math.isfinite(value) else None for value in values.tolist()]
 
 
-def _lines(label: str) -> list[str]:
+def _lines(label: str, width: int = _LEGEND_WIDTH) -> list[str]:
     """A label in lines that fit into a legend, broken at spaces and plus signs; plotly reads some HTML in texts."""
     lines = [""]
     for word in label.split():
         for index, piece in enumerate(re.split(r"(?<=\+)(?=.)", word)):
             gap = " " if index == 0 and lines[-1] else ""
-            first, *rest = textwrap.wrap(piece, _LEGEND_WIDTH)
-            if lines[-1] and len(lines[-1] + gap + first) > _LEGEND_WIDTH:
+            first, *rest = textwrap.wrap(piece, width)
+            if lines[-1] and len(lines[-1] + gap + first) > width:
                 lines.append(first)
             else:
                 lines[-1] += gap + first
@@ -171,10 +172,14 @@ def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[fl
         colour = COLOURS[0] if ours >= theirs else COLOURS[1]
         line = {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": _rounded(np.array([theirs, ours]))}
         data.append({**line, "name": f"seed {seed}", "line": {"color": colour}, "hovertemplate": "%{y:.5g}"})
-    labels = ["<br>".join(_lines(side)) for side in sides]
+    labels = ["<br>".join(_lines(side, _TICK_WIDTH)) for side in sides]
     layout = {
         "margin": {"l": 50, "r": 12, "t": 24, "b": 60}, "showlegend": False, "dragmode": False,
-        "xaxis": {"tickvals": [0, 1], "ticktext": labels, "range": [-0.2, 1.2], "zeroline": False, "fixedrange": True},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
+        "xaxis": {
+            "tickvals": [0, 1], "ticktext": labels, "ticklabeloverflow": "allow", "range": [-0.35, 1.35],
+            "zeroline": False, "fixedrange": True,
+        },
         "yaxis": {"zeroline": False, "automargin": True, "title": {"text": "score"}},
     }  # fmt: skip
     higher = sum(ours > theirs for ours, theirs in scores.values())

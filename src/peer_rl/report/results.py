@@ -199,7 +199,7 @@ def variants_csv(results: Sequence[TaskResult], found: Sequence[Study]) -> str:
     return csv_text([*header, "pairs", "agent_steps", "frames"], rows)
 
 
-def _last(name: str) -> Measure:
+def last_diagnostic(name: str) -> Measure:
     """The last finite value of a diagnostic."""
 
     def of(record: RunRecord) -> float:
@@ -235,7 +235,7 @@ def runs_csv(records: Sequence[RunRecord], found: Sequence[Study]) -> str:
         measures = [
             SCORE,
             BEST,
-            *map(_last, DIAGNOSTICS),
+            *map(last_diagnostic, DIAGNOSTICS),
             *(one for (group, _), one in studied.items() if group == key),
         ]
         values = [(one.name, one.of(record)) for one in measures] if record.usable else []

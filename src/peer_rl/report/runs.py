@@ -292,12 +292,21 @@ def _backbone(config: AnyRunConfig) -> AnyRunConfig:
 def label(config: AnyRunConfig, *, several: bool) -> str:
     """The method and its beta, then whatever else differs from the task's defaults."""
     regularizer = "PEER" if config.regularizer == "peer" else config.regularizer
+    if find_agent(config.agent).scripted:
+        return _scripted_label(config, regularizer)
     name = config.agent.upper() if config.beta == 0 else regularizer
     if several and config.beta:
         name = f"{config.agent.upper()} + {regularizer}"
     others = [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
     shown = f"{name} (beta = {describe_beta(config)})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])
+
+
+def _scripted_label(config: AnyRunConfig, regularizer: str) -> str:
+    """Of a user's agent: what it was given, since the rest is the script's own."""
+    if config.settings.control:
+        return "LayerNorm critic" if config.settings.control == "layer-norm" else config.settings.control
+    return "stock agent" if config.beta == 0 else f"{regularizer} (beta = {describe_beta(config)})"
 
 
 def describe(groups: Sequence[Group]) -> str:

@@ -20,6 +20,7 @@ from peer_rl.settings.redq import REDQConfig, REDQLearning
 from peer_rl.settings.run import LearningConfig, ProtocolConfig, StateLearning, StateProtocol
 from peer_rl.settings.sac import SACConfig
 from peer_rl.settings.sac_ae import SACAEConfig, SACAELearning
+from peer_rl.settings.script import FunctionProtocol, ModelProtocol, ScriptConfig, ScriptLearning
 from peer_rl.settings.td3 import TD3Config
 from peer_rl.settings.trpo import TRPOConfig
 
@@ -46,6 +47,8 @@ class AgentEntry:
     """Dataclass of what is written down while training."""
     packages: tuple[str, ...] = ()
     """Packages that it comes from, if it is not ours."""
+    scripted: bool = False
+    """Whether a user's script trains it, as in ``peer-rl compare``."""
 
     def fits(self, *, actions: str, observations: str) -> bool:
         """Whether it can act in an environment with such spaces."""
@@ -54,7 +57,7 @@ class AgentEntry:
     @property
     def resumes(self) -> bool:
         """Whether a run that was stopped goes on; somebody else's agent starts again."""
-        return not self.packages
+        return not (self.packages or self.scripted)
 
 
 AGENTS: dict[str, AgentEntry] = {
@@ -183,8 +186,35 @@ AGENTS: dict[str, AgentEntry] = {
 }
 
 
+SCRIPTED: dict[str, AgentEntry] = {
+    "sb3-script": AgentEntry(
+        settings=ScriptConfig,
+        actions="either",
+        observations="either",
+        beta=5e-4,
+        about="A Stable-Baselines3 model that a user's script makes",
+        learning=ScriptLearning,
+        protocol=ModelProtocol,
+        scripted=True,
+    ),
+    "script": AgentEntry(
+        settings=ScriptConfig,
+        actions="either",
+        observations="either",
+        beta=5e-4,
+        about="A training function of a user's script",
+        learning=ScriptLearning,
+        protocol=FunctionProtocol,
+        scripted=True,
+    ),
+}
+"""Agents of ``peer-rl compare``; ``peer-rl train`` does not know them."""
+
+
 def find_agent(name: str) -> AgentEntry:
     """The table's row for ``name``, or an error that names the nearest agent."""
+    if name in SCRIPTED:
+        return SCRIPTED[name]
     if name not in AGENTS:
         hint = nearest(name, AGENTS) or f"; there are: {', '.join(AGENTS)}"
         raise ConfigError(f"unknown agent {name!r}{hint}")

@@ -156,7 +156,7 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     config, row = _blank(agent, task), find_task(task)
     suite = row.suite
     fitting = agents_of(suite)
-    if agent not in fitting:
+    if agent not in fitting and not find_agent(agent).scripted:
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; agents that have: {', '.join(fitting)}")
     origins: Origins = {"beta": "PEER appendix" if config.beta else "a baseline of the paper"}
     for section in _SECTIONS:
@@ -202,7 +202,7 @@ def variant(config: AnyRunConfig) -> str:
     normal, mine = as_dict(base), as_dict(config)
     if config.beta == "auto":
         normal |= {name: value for name, value in AUTO.items() if name != "beta"}
-    elsewhere = {"agent", "task", "seed", "profile", "preset", "device", "threads"}
+    elsewhere = {"agent", "task", "seed", "profile", "preset", "device", "threads", "settings.digest"}
     words = [_word(path, value) for path, value in mine.items() if path not in elsewhere and normal.get(path) != value]
     name = "+".join([config.agent, *sorted(words)])
     if len(name) > _LONGEST_VARIANT:

@@ -150,7 +150,12 @@ class RunDirectory:
         return checkpoint
 
     def write_manifest(
-        self, spec: dict[str, Any], *, replay: dict[str, Any] | None = None, again: bool = False
+        self,
+        spec: dict[str, Any],
+        *,
+        replay: dict[str, Any] | None = None,
+        again: bool = False,
+        command: list[str] | None = None,
     ) -> None:
         """Versions, machine, command, shapes, the replay's size: once, when the run begins, or ``again``."""
         path = self.path / "manifest.json"
@@ -166,7 +171,7 @@ class RunDirectory:
             "environment": _environment(task, self.config),
             "python": platform.python_version(),
             "machine": {"system": platform.platform(), "processor": platform.machine()},
-            "command": command_of(self.config),
+            "command": command or command_of(self.config),
             "spec": spec,
             "replay": replay,
         }

@@ -23,12 +23,11 @@ from peer_rl.cli import options
 from peer_rl.cli.main import COMMANDS
 from peer_rl.cli.train import read_options
 from peer_rl.errors import PeerError
-from peer_rl.paper import EXPERIMENTS
 from peer_rl.plugin.features import Watch
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LANGUAGES = {"python", "text", "console", "toml", "bash", "json"}
+LANGUAGES = {"python", "text", "console", "toml", "bash", "json", "bibtex"}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.py)\n")
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|nan")
@@ -174,8 +173,3 @@ def test_the_sentences_of_the_troubleshooting_page_are_the_programs() -> None:
     for row in rows:
         for piece in filter(None, (piece.strip() for piece in row.split("..."))):
             assert piece in program, f"the program does not say: {piece!r} (of {row!r})"
-
-
-def test_the_status_page_has_a_row_for_every_experiment() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/status.md").read_text(), re.MULTILINE)
-    assert sorted(rows) == sorted(EXPERIMENTS)

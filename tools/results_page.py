@@ -1,12 +1,17 @@
-"""Writes the tables of docs/results.md, and its pictures, from the run directories under results/.
+"""Writes every table of runs in README.md and docs/, and the pictures of docs/results.md, from results/.
 
     python tools/results_page.py
 
-A table stands between ``<!-- results FOLDER TASK -->`` and ``<!-- end -->``: FOLDER below results/, TASK as in
-``peer-rl list tasks``. ``<!-- results FOLDER TASK figure1 -->`` also draws docs/figures/figure1-SUITE-NAME.png, DRD and
-cosine as in the paper's figure 1, and tells the return of random play. ``<!-- results FOLDER TASK scores TABLE -->``
-adds each run's score by three rules, and what the paper's TABLE prints for the task. tests/test_results.py compares the
-page with what this would write.
+A table stands between a comment and ``<!-- end -->``. The comment names what it shows:
+
+- ``<!-- results FOLDER TASK -->``: returns over training of the runs of TASK in results/FOLDER. With ``figure1`` at the
+  end also docs/figures/figure1-SUITE-NAME.png (DRD and cosine as in the paper's figure 1) and random play's return.
+  With ``scores TABLE`` each run's score by three rules, and what the paper's TABLE prints for the task.
+- ``<!-- gridworld -->``: the grid world's table and paired differences, short.
+- ``<!-- ledger BLOCK -->``: verdict and table of a block of results/ledger.toml. ``short``: without p and P(better).
+- ``<!-- status -->``: how many runs of each experiment are finished.
+
+tests/test_results.py compares the pages with what this would write.
 """
 
 from __future__ import annotations
@@ -14,45 +19,72 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
+from ledger_picture import draw_ledger
+
+from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.paper.figure1 import draw_figure1, random_play
+from peer_rl.paper.ledger import Answer, Ledger, answers, read_ledger
+from peer_rl.paper.ledger_section import answer_table, sentence
+from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
 from peer_rl.report.statistics import BEST, SCORE, WITHIN
+from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results.md"
-BLOCK = re.compile(r"(<!-- results (\S+) (\S+)( figure1| scores (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+RESULTS = ROOT / "results"
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/results.md", "docs/status.md"))
+FIGURES = ROOT / "docs" / "figures"
+BLOCK = re.compile(r"(<!-- (results|gridworld|ledger|status)((?: [\w./-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
+
+
+def as_markdown(header: list[str], rows: Iterable[list[str]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+@cache
+def records(folder: str) -> list[RunRecord]:
+    """Every run below a folder of results/."""
+    return find_runs([RESULTS / folder])
 
 
 def groups_of(folder: str, task: str) -> list[Group]:
     """The variants of one task."""
-    return [group for group in group_runs(find_runs([ROOT / "results" / folder])) if group.task == task]
+    return [group for group in group_runs(records(folder)) if group.task == task]
 
 
-def table(groups: list[Group]) -> str:
-    """One row for each variant; a cell has each seed's evaluation at that share of the budget."""
-    lines = [
-        "| variant | seeds | agent steps | a quarter | half | three quarters | the end |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for group in groups:
-        cells = [" / ".join(_return_at(record, share) for record in group.finished) for share in QUARTERS]
-        seeds = ", ".join(map(str, group.seeds))
-        lines.append(f"| {group.label} | {seeds} | {_steps(group):,} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def _variant(group: Group) -> str:
+    """A short name; the options that all variants of a task share stand above the table."""
+    config = group.config
+    name = config.agent.upper() + (f" + PEER ({config.beta:g})" if config.beta else "")
+    options = {"exploration-noise0.2": "noise 0.2", "updates2": "2 updates a step"}
+    parts = group.key[2].split("+")
+    return ", ".join([name, *(text for option, text in options.items() if option in parts)])
 
 
-def _steps(group: Group) -> int:
-    return int(group.mean_count("step"))
+def returns_table(groups: list[Group]) -> str:
+    """One row for each variant; a cell has each seed's evaluation at that fraction of the budget."""
+    rows = [
+        [
+            _variant(group), ", ".join(map(str, group.seeds)), f"{int(group.mean_count('step')):,}",
+            *(" / ".join(_return_at(record, share) for record in group.finished) for share in QUARTERS),
+        ]
+        for group in groups
+    ]  # fmt: skip
+    return as_markdown(["variant", "seeds", "agent steps", "25 %", "50 %", "75 %", "end"], rows)
 
 
 def _return_at(record: RunRecord, share: float) -> str:
-    """The mean return of the last evaluation up to that share of the steps."""
+    """The mean return of the last evaluation up to that fraction of the steps."""
     evaluations = record.rows["eval"]
     limit = share * evaluations[-1]["step"]
     reached = [row for row in evaluations if row["step"] <= limit]
@@ -61,54 +93,134 @@ def _return_at(record: RunRecord, share: float) -> str:
 
 def scores(groups: list[Group], task: str, name: str) -> str:
     """Each seed's score by our rule, by the paper's and by CURL's, and the paper's own numbers for the task."""
-    lines = [
-        "",
-        "| variant | seeds | final policy, 100 games | games within 125,000 steps | best evaluation | frames |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for group in groups:
-        cells = [" / ".join(f"{rule.of(run):.0f}" for run in group.finished) for rule in (SCORE, WITHIN, BEST)]
-        seeds = ", ".join(map(str, group.seeds))
-        lines.append(f"| {group.label} | {seeds} | {' | '.join(cells)} | {int(group.mean_count('frame')):,} |")
+    header = ["variant", "seeds", "final policy, 100 games", "games within 125,000 steps", "best evaluation", "frames"]
+    rows = [
+        [
+            _variant(group), ", ".join(map(str, group.seeds)),
+            *(" / ".join(f"{rule.of(run):.0f}" for run in group.finished) for rule in (SCORE, WITHIN, BEST)),
+            f"{int(group.mean_count('frame')):,}",
+        ]
+        for group in groups
+    ]  # fmt: skip
     published = score_table(name)
-    printed = [f"{score.system} {score.mean:g}" for score in published.scores if score.task == task]
-    lines += ["", f"The paper's {published.number} has for this task: {', '.join(printed)}.", ""]
-    return "\n".join(lines)
+    printed = ", ".join(f"{score.system} {score.mean:g}" for score in published.scores if score.task == task)
+    return f"\n{as_markdown(header, rows)}\nThe paper's {published.number} has for this task: {printed}.\n\n"
 
 
-def block(found: re.Match[str]) -> str:
-    """A block written anew."""
-    groups = groups_of(found[2], found[3])
-    text = table(groups)
-    if found[5]:
-        text += scores(groups, found[3], found[5])
-    elif found[4]:
+def results_block(folder: str, task: str, *more: str) -> str:
+    """Learning curves as a table, and what ``more`` asks for."""
+    groups = groups_of(folder, task)
+    text = returns_table(groups)
+    if more[:1] == ("scores",):
+        text += scores(groups, task, more[1])
+    elif more == ("figure1",):
         level, episodes = random_play(groups)
-        text += (
-            f"\nRandom play has a return of {level:.0f}, the mean of the {episodes} episodes before learning began.\n"
-        )
-    return f"{found[1]}{text}{found[6]}"
+        text += f"\nRandom play returns {level:.0f} (mean of the {episodes} episodes before learning starts).\n"
+    return text
+
+
+def gridworld_block() -> str:
+    """The rows of the grid world's report that a reader wants first."""
+    with tempfile.TemporaryDirectory() as out:
+        write_report(records("gridworld"), Path(out), title="", pictures=False)
+        lines = (Path(out) / "table.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("|")]
+    shown = ("Final cosine", "Final Q difference", "Steps per episode")
+    header = next(row for row in rows if row[0] == "variant" and shown[0] in row)
+    means = {row[0]: row for row in rows if row[0].startswith(("DQN (", "PEER (")) and len(row) == len(header)}
+    differences = {row[0]: row[1:] for row in rows if row[0] in shown and len(row) == 3}
+    table = [[name, *(means[variant][header.index(name)] for variant in means), *differences[name]] for name in shown]
+    return as_markdown(["mean ± std of 5 seeds", *means, "difference at 0.0005", "difference at 0.01"], table)
+
+
+@cache
+def plan() -> Ledger:
+    """The ledger."""
+    return read_ledger(RESULTS / "ledger.toml")
+
+
+@cache
+def ledger_answers() -> list[Answer]:
+    """Every comparison of the plan."""
+    return answers(plan(), group_runs(records("ledger")))
+
+
+def ledger_block(name: str, *more: str) -> str:
+    """Each comparison's verdict, and a table of those that have runs."""
+    text = ""
+    for answer in ledger_answers():
+        if answer.block.name != name:
+            continue
+        text += f"**{sentence(answer)}**\n\n"
+        if answer.level is None:
+            looks = " and ".join(f"{look.seeds * len(answer.tasks)}" for look in plan().looks)
+            text += f"The plan gives a verdict at {looks} pairs, not before.\n\n"
+        if answer.finished:
+            table = answer_table(answer)
+            keep = [i for i, head in enumerate(table.header) if more != ("short",) or head not in _LEFT_OUT]
+            text += as_markdown(*_columns(table.header, table.rows, keep)) + "\n"
+    return text
+
+
+_LEFT_OUT = ("p", "P(better) [95 %]")
+
+
+def _columns(header: list[str], rows: list[list[str]], keep: list[int]) -> tuple[list[str], list[list[str]]]:
+    return [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
+
+
+def status_block() -> str:
+    """Finished runs of each experiment, all tasks and seeds of the paper, by profile."""
+    finished = {
+        (*group.key, seed)
+        for folder in sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
+        for group in group_runs(records(folder))
+        for seed in group.seeds
+    }
+    rows = []
+    for name, experiment in CATALOGUE.items():
+        tasks = tuple(dict.fromkeys(task for part in experiment.parts for task in part.tasks))
+        cells = []
+        for profile in ("paper", "small"):
+            planned = planned_runs(
+                experiment, Choice(profile, seeds=None if profile == "paper" else experiment.seeds, tasks=tasks)
+            )
+            configs = [run.config for run in planned if run.config]
+            done = sum((one.profile, one.task, variant(one), one.seed) in finished for one in configs)
+            cells.append(f"{done:,} of {len(planned):,}")
+        rows.append([f"`{name}`", experiment.about, *cells])
+    return as_markdown(["experiment", "reproduces", "runs with the paper's settings", "runs in profile `small`"], rows)
+
+
+WRITERS: dict[str, Callable[..., str]] = {
+    "results": results_block,
+    "gridworld": gridworld_block,
+    "ledger": ledger_block,
+    "status": status_block,
+}
 
 
 def render(text: str) -> str:
     """The page with its tables written anew."""
-    return BLOCK.sub(block, text)
+    return BLOCK.sub(lambda found: f"{found[1]}{WRITERS[found[2]](*found[3].split())}{found[4]}", text)
 
 
 def draw(text: str) -> None:
-    """Each task's learning curves, as the report draws them, beside the page, and figure 1 where it is asked for."""
-    for found in BLOCK.finditer(text):
-        if found[4] == " figure1":
-            name = f"figure1-{find_task(found[3]).slug}.png"
-            draw_figure1(groups_of(found[2], found[3]), PAGE.parent / "figures" / name)
-    for folder in {found[2] for found in BLOCK.finditer(text)}:
+    """The pictures of the page of results: the ledger's, each task's learning curves, and figure 1 where asked for."""
+    FIGURES.mkdir(exist_ok=True)
+    draw_ledger([answer for answer in ledger_answers() if answer.block.name == "table1"], FIGURES / "ledger-table1.png")
+    blocks = [found[3].split() for found in BLOCK.finditer(text) if found[2] == "results"]
+    for folder, task, *more in blocks:
+        if more == ["figure1"]:
+            draw_figure1(groups_of(folder, task), FIGURES / f"figure1-{find_task(task).slug}.png")
+    for folder in {block[0] for block in blocks}:
         with tempfile.TemporaryDirectory() as out:
-            write_report(find_runs([ROOT / "results" / folder]), Path(out), title="")
+            write_report(records(folder), Path(out), title="")
             for picture in Path(out).glob("learning-*.png"):
-                shutil.copy(picture, PAGE.parent / "figures" / picture.name)
+                shutil.copy(picture, FIGURES / picture.name)
 
 
 if __name__ == "__main__":
-    (PAGE.parent / "figures").mkdir(exist_ok=True)
-    PAGE.write_text(render(PAGE.read_text()))
-    draw(PAGE.read_text())
+    for page in PAGES:
+        page.write_text(render(page.read_text()))
+    draw((ROOT / "docs" / "results.md").read_text())

@@ -173,3 +173,23 @@ def test_the_sentences_of_the_troubleshooting_page_are_the_programs() -> None:
     for row in rows:
         for piece in filter(None, (piece.strip() for piece in row.split("..."))):
             assert piece in program, f"the program does not say: {piece!r} (of {row!r})"
+
+
+def test_what_the_pages_name_in_the_repository_is_there() -> None:
+    """Files and folders in backquotes, and tests by their names."""
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for quoted in re.findall(r"`([^`\n]+)`", page.read_text()):
+            if re.fullmatch(r"(?:tests|src|tools|benchmarks|examples|results)/[\w./-]*", quoted):
+                assert (ROOT / quoted).exists(), f"{page.name}: there is no {quoted}"
+            if re.fullmatch(r"test_\w+", quoted):
+                assert f"def {quoted}(" in tests, f"{page.name}: there is no {quoted}"
+
+
+def test_the_guarantees_are_the_laws_that_the_code_cites() -> None:
+    """Each law has a heading, and each number that a comment or a test cites has one."""
+    numbers = set(re.findall(r"^## (\d)\.", (ROOT / "docs" / "guarantees.md").read_text(), re.MULTILINE))
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    cited = {number for path in files for number in re.findall(r"[Ll]aw[ _]?(\d)", path.read_text())}
+    assert cited <= numbers
+    assert numbers == set("12345678")

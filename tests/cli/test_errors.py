@@ -125,7 +125,7 @@ def test_a_tampered_checkpoint_is_refused_and_nothing_is_lost(finished, tmp_path
     for command in (again, ["eval", run]):
         said = complaint(*command)
         assert words in said
-        assert "Delete that folder to go on from step" in said
+        assert "Delete that folder to continue from step" in said
         assert everything(run) == before
     shutil.rmtree(newest.parent)
     assert peer_rl(*again).returncode == 0

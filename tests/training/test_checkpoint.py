@@ -14,6 +14,7 @@ from peer_rl.errors import CheckpointError
 from peer_rl.replay.store import Ring
 from peer_rl.training import checkpoint as module
 from peer_rl.training.checkpoint import Checkpoints
+from peer_rl.training.files import Committed
 from peer_rl.training.trees import pack, unpack
 
 
@@ -33,14 +34,14 @@ def saved(tmp_path):
     """Two checkpoints, at 5 and 8 rows."""
     checkpoints = Checkpoints(tmp_path / "checkpoint")
     for rows in (5, 8):
-        checkpoints.save(rows, components(float(rows)), ring_with(rows), {"eval": rows})
+        checkpoints.save(rows, components(float(rows)), ring_with(rows), {"eval": Committed(rows, "ab")})
     return checkpoints
 
 
 def test_what_is_saved_comes_back(saved):
     loaded = Checkpoints(saved.folder).load()
     assert loaded.step == 8
-    assert loaded.lengths == {"eval": 8}
+    assert loaded.logs == {"eval": Committed(8, "ab")}
     assert loaded.components["agent"]["w"].tolist() == [8.0] * 3
     ring = Ring(10, {"x": ((), np.float32)})
     loaded.restore_replay(ring)
@@ -86,10 +87,10 @@ def test_a_segment_that_is_large_is_not_written_again(saved, monkeypatch):
     assert {path.name for path in large.parent.iterdir()} == {large.name, f"{8:012d}-{9:012d}.safetensors"}
 
 
-def test_each_file_is_read_once_to_go_on(saved, monkeypatch):
+def test_each_file_is_read_once_on_resume(saved, monkeypatch):
     read: list[str] = []
-    read_bytes = module.Path.read_bytes
-    monkeypatch.setattr(module.Path, "read_bytes", lambda path: read.append(path.name) or read_bytes(path))
+    read_bytes = module.read_bytes
+    monkeypatch.setattr(module, "read_bytes", lambda path, **how: read.append(path.name) or read_bytes(path, **how))
     ring = ring_with(0)
     Checkpoints(saved.folder).load(ring)
     assert ring.rows(0, 8)["x"].tolist() == list(range(8))
@@ -197,7 +198,7 @@ def test_a_missing_end_is_refused_and_the_way_back_is_named(saved, how):
     victim.unlink() if how == "deleted" else victim.write_bytes(
         content[: len(content) // 2 if how == "truncated" else 0]
     )
-    with pytest.raises(CheckpointError, match="Delete that folder to go on from step 5"):
+    with pytest.raises(CheckpointError, match="Delete that folder to continue from step 5"):
         Checkpoints(saved.folder).load()
 
 

@@ -20,7 +20,7 @@ from peer_rl.settings.beta import describe_beta
 from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.rundir import LOGS, SCHEMA, read_config, read_json, run_path
+from peer_rl.training.rundir import LOGS, SCHEMA, check_logs, read_config, read_json, run_path
 from peer_rl.version import __version__
 
 Row = dict[str, Any]
@@ -213,6 +213,8 @@ def _read_logs(record: RunRecord) -> RunRecord:
     rows["timing"] = _read_times(record.path / "timing.jsonl")
     status_path = record.path / "status.json"
     status = _read_object(status_path) if status_path.exists() else {}
+    if status.get("state") == "finished":
+        check_logs(record.path, status)
     return replace(record, rows=rows, status=status, state=str(status.get("state", "running")))
 
 

@@ -153,6 +153,7 @@ class OnPolicyTrainer:
 
     def save(self) -> None:
         """Publish the final policy."""
+        self.run.check_lock()
         agent = self.agent.state_dict()
         if not all_finite(agent):
             raise self._stopped("a weight became NaN or infinite")

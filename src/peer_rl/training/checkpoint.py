@@ -1,4 +1,4 @@
-"""Checkpoints: written beside, fsynced, checksummed, published with a rename; the last two are kept.
+"""Checkpoints: written to a draft folder, fsynced, checksummed, published with a rename; the last two are kept.
 
 ``checkpoint/STEP/`` holds one safetensors file per component, ``checkpoint.json`` and ``SHA256SUMS`` (in the form
 that ``sha256sum -c`` reads). ``checkpoint/replay/`` holds append-only segments of the replay, shared by checkpoints.
@@ -7,15 +7,16 @@ that ``sha256sum -c`` reads). ``checkpoint/replay/`` holds append-only segments 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from peer_rl.errors import CheckpointError
+from peer_rl.errors import CheckpointError, RunError
 from peer_rl.replay.store import Ring
-from peer_rl.training.files import sync_directory, write_durably
+from peer_rl.training.files import Committed, check_folder, read_bytes, sync_directory, write_durably
 from peer_rl.training.trees import Tree, pack, unpack
 
 SCHEMA = 1
@@ -24,6 +25,8 @@ _SMALL_SEGMENT = 1 << 20
 _SUMS = "SHA256SUMS"
 _META = "checkpoint.json"
 _COMPONENTS = ("agent", "loop", "replay")
+_CONTENT = {*(f"{name}.safetensors" for name in _COMPONENTS), _META, _SUMS}
+_STEP, _SEGMENT = re.compile(r"[0-9]{1,18}"), re.compile(r"[0-9]+-[0-9]+\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Checkpoint:
 
     step: int
     components: dict[str, Tree]
-    lengths: dict[str, int]
+    logs: dict[str, Committed]
     segments: list[dict[str, Any]]
     folder: Path
 
@@ -60,9 +63,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Steps of the published checkpoints, oldest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdigit())
+        check_folder(self.folder)
+        return _steps(self.folder) if self.folder.exists() else []
 
     def load(self, ring: Ring | None = None) -> Checkpoint | None:
         """The newest checkpoint, every byte of it checked, its replay rows put into ``ring``; None if there is none."""
@@ -74,14 +76,17 @@ class Checkpoints:
         self._segments = list(checkpoint.segments)
         return checkpoint
 
-    def save(self, step: int, components: dict[str, Tree], ring: Ring | None, lengths: dict[str, int]) -> None:
+    def save(self, step: int, components: dict[str, Tree], ring: Ring | None, logs: dict[str, Committed]) -> None:
         """Publish a checkpoint, then drop what no kept one needs; ``ring`` is None for an agent without a replay."""
+        check_folder(self.folder)
         if not self.folder.exists():
             self.folder.mkdir()
             sync_directory(self.folder.parent)
         if ring is not None:
             self._add_segment(ring)
-        meta = {"schema": SCHEMA, "step": step, "lengths": lengths, "segments": self._segments}
+        lengths = {name: log.length for name, log in logs.items()}
+        sums = {name: log.sha256 for name, log in logs.items()}
+        meta = {"schema": SCHEMA, "step": step, "lengths": lengths, "log_sums": sums, "segments": self._segments}
         files = {f"{name}.safetensors": pack(components[name]) for name in _COMPONENTS}
         files[_META] = json.dumps(meta, indent=1).encode()
         files[_SUMS] = "".join(f"{sha256(data).hexdigest()}  {name}\n" for name, data in files.items()).encode()
@@ -112,6 +117,7 @@ class Checkpoints:
                 saved = kept.pop()["start"]
             start = max(saved, ring.oldest)
             folder = self.folder / "replay"
+            check_folder(folder)
             folder.mkdir(exist_ok=True)
             name = f"{start:012d}-{ring.total:012d}.safetensors"
             content = pack(dict(ring.rows(start, ring.total)))
@@ -124,60 +130,74 @@ class Checkpoints:
     def clean(self) -> None:
         """Delete checkpoints beyond the last two, unpublished leftovers, and segments that none of them names."""
         for step in self.steps()[:-KEPT]:
-            shutil.rmtree(self._path(step))
+            _delete(self._path(step))
         for leftover in self.folder.glob(".*.new"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            _delete(leftover)
         needed = {segment["file"] for segment in self._segments}
         for step in self.steps():
             try:
-                meta = json.loads((self._path(step) / _META).read_bytes())
+                meta = json.loads(read_bytes(self._path(step) / _META))
                 needed |= {segment["file"] for segment in meta["segments"]}
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError, RunError):
                 return  # an older checkpoint that cannot be read may need any segment: keep them all
+        check_folder(self.folder / "replay")
         for segment in (self.folder / "replay").glob("*.safetensors"):
-            if segment.name not in needed:
+            if _SEGMENT.fullmatch(segment.name) and segment.name not in needed:
                 segment.unlink()
 
     def _path(self, step: int) -> Path:
         return self.folder / f"{step:012d}"
 
 
+def _steps(folder: Path) -> list[int]:
+    return sorted(int(path.name) for path in folder.iterdir() if _STEP.fullmatch(path.name))
+
+
+def _delete(folder: Path) -> None:
+    """Delete a checkpoint of ours; one that holds anything else, or is a link, stays."""
+    if folder.is_dir() and not folder.is_symlink() and {path.name for path in folder.iterdir()} <= _CONTENT:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Verify and read one published checkpoint (its replay segments are read by ``restore_replay``)."""
-    expected = {f"{name}.safetensors" for name in _COMPONENTS} | {_META}
+    check_folder(folder)
     sums = _read_sums(folder)
     present = {path.name for path in folder.iterdir()}
-    if set(sums) != expected or present != expected | {_SUMS}:
-        odd = ", ".join(sorted((present ^ (expected | {_SUMS})) | (set(sums) ^ expected)))
-        raise _damaged(folder, f"it should hold exactly {len(expected) + 1} files; look at: {odd}")
+    if set(sums) | {_SUMS} != _CONTENT or present != _CONTENT:
+        odd = ", ".join(sorted((present ^ _CONTENT) | ((set(sums) | {_SUMS}) ^ _CONTENT)))
+        raise _damaged(folder, f"it should hold exactly {len(_CONTENT)} files; look at: {odd}")
     contents = {name: _read(folder / name, digest, folder) for name, digest in sums.items()}
     try:
         meta = json.loads(contents[_META])
         if meta["schema"] != SCHEMA:
             raise CheckpointError(f"{folder} has schema {meta['schema']}, this version of peer-rl reads {SCHEMA}")
         components = {name: unpack(contents[f"{name}.safetensors"]) for name in _COMPONENTS}
-        lengths = {str(name): int(length) for name, length in meta["lengths"].items()}
+        log_sums = meta.get("log_sums", {})  # peer-rl 0.1 wrote none
+        logs = {str(name): Committed(int(n), str(log_sums.get(name, ""))) for name, n in meta["lengths"].items()}
         segments = [{**one, "file": Path(one["file"]).name} for one in meta["segments"]]
-        return Checkpoint(int(meta["step"]), components, lengths, segments, folder)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        return Checkpoint(int(meta["step"]), components, logs, segments, folder)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise _damaged(folder, f"{_META} or a component is not what peer-rl writes ({error})") from error
 
 
 def _read_sums(folder: Path) -> dict[str, str]:
     try:
-        *lines, end = (folder / _SUMS).read_text().split("\n")  # splitlines() would take a damaged newline for one
+        *lines, end = (
+            read_bytes(folder / _SUMS).decode().split("\n")
+        )  # splitlines() would take a damaged newline for one
         if end:
             raise ValueError("the last line has no end")
         return {name: digest for digest, name in (line.split("  ") for line in lines)}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RunError) as error:
         raise _damaged(folder, f"{_SUMS} cannot be read") from error
 
 
 def _read(path: Path, digest: str, checkpoint: Path) -> bytes:
     """A file's bytes, if they are those that were saved."""
     try:
-        content = path.read_bytes()
-    except OSError as error:
+        content = read_bytes(path, largest=None)
+    except (OSError, RunError) as error:
         raise _damaged(checkpoint, f"{path.name} cannot be read") from error
     if content[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"PK"):
         raise _damaged(checkpoint, f"{path.name} holds a pickle, which is never loaded because it could run code")
@@ -187,8 +207,8 @@ def _read(path: Path, digest: str, checkpoint: Path) -> bytes:
 
 
 def _damaged(folder: Path, reason: str) -> CheckpointError:
-    older = [p.name for p in folder.parent.iterdir() if p.name.isdigit() and p.name < folder.name]
-    back = f"step {int(max(older))}" if older else "the beginning"
+    older = [step for step in _steps(folder.parent) if f"{step:012d}" < folder.name]
+    back = f"step {max(older)}" if older else "the beginning"
     return CheckpointError(
-        f"the checkpoint {folder} is refused: {reason}; nothing was changed. Delete that folder to go on from {back}"
+        f"the checkpoint {folder} is refused: {reason}; nothing was changed. Delete that folder to continue from {back}"
     )

@@ -185,6 +185,7 @@ class Trainer:
 
     def save(self) -> None:
         """Publish a checkpoint, between episodes only; never one whose losses or weights are not finite."""
+        self.run.check_lock()
         self.observers.finite_means()
         began = time.monotonic()
         agent, regularizer = self.agent.state_dict(), self.agent.regularizer.state_dict()

@@ -22,6 +22,7 @@ from peer_rl.rng import Stream, episode_seed
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 from peer_rl.training.evaluate import Evaluation, Quota, evaluate
+from peer_rl.training.files import Committed
 from peer_rl.training.gridworld_probe import probe
 from peer_rl.training.loggers import Mirror
 from peer_rl.training.metrics import Window
@@ -141,8 +142,8 @@ class Recorder:
             for mirror in self.mirrors:
                 mirror.write(log, line)
 
-    def commit(self) -> dict[str, int]:
-        """Make every line so far durable; returns the lengths for a checkpoint to remember."""
+    def commit(self) -> dict[str, Committed]:
+        """Make every line so far durable; returns the lengths and checksums for a checkpoint to remember."""
         for mirror in self.mirrors:
             mirror.flush()
         return {name: self.run.logs[name].commit() for name in LOGS}
@@ -154,9 +155,6 @@ class Recorder:
             return
         self._shown = now
         self.show(self.progress)
-        if now - self._stated >= _STATUS_SECONDS or final:
-            self._stated = now
-            self.write_status("finished" if final else "running")
         if now - self._timed >= _TIMING_SECONDS or final:
             self._timed = now
             seconds = now - self._started
@@ -165,6 +163,9 @@ class Recorder:
             self.write("timing", row)
             for log in self.run.logs.values():
                 log.flush()
+        if now - self._stated >= _STATUS_SECONDS or final:
+            self._stated = now
+            self.write_status("finished" if final else "running")
 
     def write_status(self, state: str) -> None:
         """Where the run stands, for other processes."""

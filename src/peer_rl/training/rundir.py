@@ -1,11 +1,13 @@
-"""The run directory: the only record of a run, and the only thing that reports read."""
+"""The run directory: the only record of a run, and all that reports read."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,15 @@ from peer_rl.settings.environment import picture_of
 from peer_rl.settings.resolve import defaults, option_name
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import Task, find_task
-from peer_rl.training.files import JsonLines, check_length, replace_file
+from peer_rl.training.files import (
+    Committed,
+    JsonLines,
+    check_folder,
+    open_regular,
+    read_bytes,
+    read_object,
+    replace_file,
+)
 
 if TYPE_CHECKING:
     from peer_rl.replay.store import Ring
@@ -29,6 +39,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 LOGS = ("metrics", "eval", "diagnostics")
 """Logs that a resumed run continues without a line lost or doubled."""
+_FILES = ("config.toml", "manifest.json", "status.json", *(f"{log}.jsonl" for log in (*LOGS, "timing")))
+_DRAFTS = (".config.toml.new", ".manifest.json.new", ".status.json.new", ".lock")
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "safetensors")
 
 
@@ -57,12 +69,13 @@ def _option(name: str, value: Any) -> list[str]:
 
 def read_config(path: Path) -> AnyRunConfig:
     """The config of an existing run."""
+    file = path / "config.toml"
     try:
-        return from_dict(_flatten(tomllib.loads((path / "config.toml").read_text())))
+        return from_dict(_flatten(tomllib.loads(read_bytes(file).decode())))
     except FileNotFoundError as error:
         raise RunError(f"{path} is not a run directory: it has no config.toml") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{path / 'config.toml'} is damaged: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise RunError(f"{file} is damaged: {error}") from error
     except OSError as error:
         raise RunError(f"{path} is not a run directory ({error.strerror})") from error
 
@@ -70,14 +83,20 @@ def read_config(path: Path) -> AnyRunConfig:
 def read_json(path: Path) -> dict[str, Any]:
     """One of a run's JSON files."""
     try:
-        content = json.loads(path.read_bytes())
-        if not isinstance(content, dict):
-            raise ValueError("it holds no JSON object")
-        return content
+        return read_object(read_bytes(path))
     except FileNotFoundError as error:
         raise RunError(f"{path.parent} is not a complete run directory: it has no {path.name}") from error
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
+
+
+def check_places(path: Path) -> None:
+    """Refuse a run directory in which a name that peer-rl writes is a link, a pipe or a device."""
+    for name in (*_FILES, *_DRAFTS):
+        with contextlib.suppress(FileNotFoundError):
+            os.close(open_regular(path / name))
+    check_folder(path / "checkpoint")
+    check_folder(path / "checkpoint" / "replay")
 
 
 class RunDirectory:
@@ -91,11 +110,14 @@ class RunDirectory:
         self.logs: dict[str, JsonLines] = {}
         self.checkpoints = Checkpoints(path / "checkpoint")
         self._lock = FileLock(path / ".lock", timeout=0)
+        self._lock_id = (0, 0)
 
     def __enter__(self) -> RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            check_places(self.path)
             self._lock.acquire()
+            self._lock_id = _identity(self.path / ".lock")
         except Timeout as error:
             raise RunError(
                 f"another process is writing {self.path}; wait for it, or choose another --seed or --runs"
@@ -118,8 +140,16 @@ class RunDirectory:
         finally:
             self._lock.release()
 
+    def check_lock(self) -> None:
+        """Stop if the lock was deleted: another process may be writing this run by now."""
+        if _identity(self.path / ".lock") != self._lock_id:
+            raise RunError(
+                f"the lock of {self.path} was removed while the run was being written; nothing more is written: "
+                "make sure that no other process trains it, then type the same command again"
+            )
+
     def _check_config(self) -> None:
-        """Write config.toml, or refuse to go on with other settings than the run began with."""
+        """Write config.toml, or refuse settings other than those that the run began with."""
         path = self.path / "config.toml"
         mine = as_dict(self.config)
         if not path.exists():
@@ -136,14 +166,14 @@ class RunDirectory:
         checkpoint = self.checkpoints.load(ring)
         if checkpoint is None and self.state() == "finished":
             raise RunError(f"{self.path} is finished but its checkpoint is gone; delete the folder to train it again")
-        lengths = checkpoint.lengths if checkpoint else {}
-        kept = {name: lengths.get(name, 0) for name in LOGS}
-        for name, length in kept.items():
-            check_length(self.path / f"{name}.jsonl", length)
-        if self.state() == "finished" and any(_size(self.path / f"{name}.jsonl") > kept[name] for name in LOGS):
-            self.write_status("resumed")  # before lines are cut: nobody may take a cut run for a finished one
+        logs = checkpoint.logs if checkpoint else {}
+        kept = {name: logs.get(name, Committed()) for name in LOGS}
+        for name, committed in kept.items():
+            committed.check(self.path / f"{name}.jsonl")
+        if self.state() == "finished" and any(_size(self.path / f"{name}.jsonl") > kept[name].length for name in LOGS):
+            self.write_status("resumed")  # before lines are cut: a cut run must not pass for a finished one
         for name in LOGS:
-            self.logs[name] = JsonLines(self.path / f"{name}.jsonl", kept[name])
+            self.logs[name] = JsonLines(self.path / f"{name}.jsonl", kept[name].length)
         self.logs["timing"] = JsonLines(self.path / "timing.jsonl", _size(self.path / "timing.jsonl"))
         if checkpoint:
             self.checkpoints.clean()
@@ -183,12 +213,14 @@ class RunDirectory:
         return str(read_json(path).get("state")) if path.exists() else ""
 
     def write_status(self, state: str, **counters: Any) -> None:
-        """Where the run stands, for people and progress bars."""
+        """Where the run stands; once it is finished also the length and checksum of each log."""
+        if state == "finished" and self.logs:
+            counters["logs"] = {name: asdict(log.commit()) for name, log in self.logs.items()}
         content = json.dumps({"state": state, **counters})
         replace_file(self.path / "status.json", content.encode(), durable=state != "running")
 
     def stopped(self, step: int, what: str) -> RunError:
-        """The error that ends a run which cannot go on: where it stands, why, and what is kept."""
+        """The error that stops a run: at which step, why, and what is kept."""
         steps = self.checkpoints.steps()
         kept = f"the last good checkpoint, at step {steps[-1]}, is kept" if steps else "there is no checkpoint yet"
         return RunError(f"stopped at step {step}: {what}; {kept} in {self.path}")
@@ -201,6 +233,26 @@ def _environment(task: Task, config: AnyRunConfig) -> str:
         return task.make
     backend = os.environ.get("MUJOCO_GL") or "MuJoCo's own choice"
     return f"{task.make}, drawn in {picture.quality} quality by {backend}"
+
+
+def check_logs(path: Path, status: dict[str, Any]) -> None:
+    """Refuse logs that differ from those of which a finished run's status.json holds the checksums."""
+    if not isinstance(logs := status.get("logs", {}), dict):
+        raise RunError(f"{path / 'status.json'} is damaged: its logs are no JSON object")
+    for name in (name for name in (*LOGS, "timing") if name in logs):
+        try:
+            committed = Committed(int(logs[name]["length"]), str(logs[name]["sha256"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{path / 'status.json'} is damaged: it does not say how long {name}.jsonl is") from error
+        committed.check(path / f"{name}.jsonl")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return (-1, -1)
+    return found.st_dev, found.st_ino
 
 
 def _size(path: Path) -> int:

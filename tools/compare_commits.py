@@ -2,9 +2,10 @@
 
     python tools/compare_commits.py OLD NEW [--agents td3 sac ...] [--resume td3 ...] [--jobs 2]
 
-Every agent trains a short run with the code of each commit: with PEER, and with beta 0. Logs, config and the final
-checkpoint must be bit-identical. For the agents of ``--resume``, a run of OLD is also killed halfway and continued by
-NEW; it must equal OLD's uninterrupted run. Exit code: 0 if all is identical, 1 if not, 2 if the input is wrong.
+Every agent trains a short run with the code of each commit: with PEER, and with beta 0. Logs, config (but for
+settings that NEW adds) and the final checkpoint must be bit-identical. For the agents of ``--resume``, a run of OLD is
+also killed halfway and continued by NEW; it must equal OLD's uninterrupted run. Exit code: 0 if all is identical, 1 if
+not, 2 if the input is wrong.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 FILES = ("config.toml", "metrics.jsonl", "eval.jsonl", "diagnostics.jsonl")
 _OFTEN = "--eval-every 80 --eval-episodes 1 --diagnose-every 40 --log-every 20"
@@ -98,6 +100,9 @@ def difference(one: Path, two: Path) -> str:
         run = next(runs.rglob("config.toml")).parent
         paths = [*(run / name for name in FILES), *sorted(newest(runs).glob("*.safetensors"))]
         contents.append({path.name: path.read_bytes() for path in paths if path.exists()})
+    configs = [tomllib.loads(files["config.toml"].decode()) for files in contents]
+    if without_additions(*configs) == configs[0]:
+        contents[1]["config.toml"] = contents[0]["config.toml"]
     names = [name for name in contents[0] | contents[1] if contents[0].get(name) != contents[1].get(name)]
     if not names:
         return ""
@@ -108,6 +113,15 @@ def difference(one: Path, two: Path) -> str:
     begin, line = max(old.rfind(b"\n", 0, at) + 1, at - 40), old.count(b"\n", 0, at) + 1
     before, after = (text[begin : at + 30].decode(errors="replace") for text in (old, new))
     return f"{', '.join(names)} differ; {names[0]} line {line}: {before!r} became {after!r}"
+
+
+def without_additions(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """NEW's settings as far as OLD has them: an added setting has a default that changes nothing."""
+    return {
+        name: without_additions(value, new[name]) if isinstance(value, dict) else new[name]
+        for name, value in old.items()
+        if name in new
+    }
 
 
 def compare(old: Path, new: Path, words: list[str], runs: Path, resume: bool) -> list[str]:

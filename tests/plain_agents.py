@@ -103,7 +103,10 @@ class PlainTD3:
 
 
 class PlainSAC:
-    """Also REDQ: ``heads`` critics, y from the ``chosen`` ones, the actor on the mean if ``average``."""
+    """Also REDQ: ``heads`` critics, y from the ``chosen`` ones, the actor on the mean if ``average``, and its gradient
+    taken before the critics' step if ``policy_first``."""
+
+    policy_first = False
 
     def __init__(self, agent, beta: float, *, heads: int = 2, average: bool = False, target_entropy: float = -2.0):
         self.settings, self.beta, self.heads, self.average = agent.settings, beta, heads, average
@@ -157,17 +160,32 @@ class PlainSAC:
     def update(self, batch, noise: Tensor, policy_noise: Tensor | None, index: int, chosen=(0, 1)) -> dict[str, Tensor]:
         """Without ``policy_noise`` the policy is not due."""
         td, peer = self.critic_losses(batch, noise, chosen)
-        descend(self.optimizers[0], list(self.critic.values()), td + peer)
         losses = {"td_loss": td, "regularizer": peer}
-        if policy_noise is not None:
-            losses["actor_loss"], log_prob = self.actor_loss(batch.obs, policy_noise)
-            descend(self.optimizers[1], list(self.actor.values()), losses["actor_loss"])
-            temperature_loss = -(self.log_alpha * (log_prob + self.target_entropy)).mean()
-            descend(self.optimizers[2], [self.log_alpha], temperature_loss)
-            losses |= {"entropy": -log_prob.mean(), "temperature": self.log_alpha.exp()}
+        due = policy_noise is not None
+        if due and self.policy_first:
+            losses |= self.update_policy(batch, policy_noise)
+        descend(self.optimizers[0], list(self.critic.values()), td + peer)
+        if due and not self.policy_first:
+            losses |= self.update_policy(batch, policy_noise)
         if index % self.settings.target_every == self.settings.target_every - 1:
             follow(self.target_critic, self.critic, self.settings.tau)
         return losses
+
+    def update_policy(self, batch, noise: Tensor) -> dict[str, Tensor]:
+        loss, log_prob = self.actor_loss(batch.obs, noise)
+        descend(self.optimizers[1], list(self.actor.values()), loss)
+        temperature_loss = -(self.log_alpha * (log_prob + self.target_entropy)).mean()
+        descend(self.optimizers[2], [self.log_alpha], temperature_loss)
+        return {"actor_loss": loss, "entropy": -log_prob.mean(), "temperature": self.log_alpha.exp()}
+
+
+class PlainREDQ(PlainSAC):
+    """The order of the authors' code: the actor's loss reads the critics before their step."""
+
+    policy_first = True
+
+    def __init__(self, agent, beta: float, *, heads: int) -> None:
+        super().__init__(agent, beta, heads=heads, average=True)
 
 
 class PlainDQN:

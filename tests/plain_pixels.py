@@ -4,6 +4,8 @@ Nothing of ours is called here. An agent's weights are copied once; from then on
 numbers come from a stream that begins where the agent's does.
 """
 
+from functools import partial
+
 import torch
 from plain_agents import Weights, copies, descend, follow, layer
 from torch import Tensor
@@ -37,11 +39,14 @@ def latent(weights: Weights, code: Tensor, tanh: bool) -> Tensor:
     return x.tanh() if tanh else x
 
 
-def one_head(weights: Weights, head: int, code: Tensor, action: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+def one_head(
+    weights: Weights, head: int, code: Tensor, action: Tensor, tanh: bool, linear_phi: bool = False
+) -> tuple[Tensor, Tensor]:
     """Q (B,) and phi (B, D) of one critic."""
     x = torch.cat([latent(weights, code, tanh), action], 1)
     x = layer(x, weights, "heads.layers.0", head).clamp(min=0)
-    phi = layer(x, weights, "heads.layers.1", head).clamp(min=0)
+    phi = layer(x, weights, "heads.layers.1", head)
+    phi = phi if linear_phi else phi.clamp(min=0)
     return layer(phi, weights, "heads.head", head)[:, 0], phi
 
 
@@ -55,6 +60,7 @@ class PlainPixelSAC:
 
     def __init__(self, kind: str, agent, beta: float, pairing=lambda view, head: (view, head)) -> None:
         self.kind, self.settings, self.beta, self.pairing = kind, agent.settings, beta, pairing
+        self.one_head = partial(one_head, linear_phi=getattr(agent.settings, "linear_phi", False))
         self.views = 2 if kind == "drq-sac" else 1
         self.encoder, self.target_encoder = copies(agent.encoder), copies(agent.target_encoder)
         self.actor, self.critic = copies(agent.sac.actor), copies(agent.sac.critic)
@@ -106,7 +112,7 @@ class PlainPixelSAC:
         for k, (view, its_noise) in enumerate(zip(next_views, noise.chunk(self.views), strict=True)):
             next_action, log_prob = self.sample(self.code(self.encoder, view), its_noise)
             code = self.code(self.target_encoder, view)
-            both = [one_head(self.target_critic, i, code, next_action, tanh) for i in range(2)]
+            both = [self.one_head(self.target_critic, i, code, next_action, tanh) for i in range(2)]
             soft = torch.minimum(both[0][0], both[1][0]) - self.log_alpha.exp() * log_prob
             ys.append(batch.reward.double() + batch.discount.double() * soft)
             next_phi |= {(k, i): both[i][1].detach() for i in range(2)}
@@ -115,7 +121,7 @@ class PlainPixelSAC:
         for k, view in enumerate(views):
             code = self.code(self.encoder, view)
             for i in range(2):
-                q, phi = one_head(self.critic, i, code, action, tanh)
+                q, phi = self.one_head(self.critic, i, code, action, tanh)
                 td = td + ((q - y) ** 2).mean()
                 peer = peer + self.beta * (phi * next_phi[self.pairing(k, i)]).sum(1).mean()
         return td, peer
@@ -158,7 +164,7 @@ class PlainPixelSAC:
 
     def update_policy(self, code: Tensor, noise: Tensor) -> dict[str, Tensor]:
         action, log_prob = self.sample(code, noise)
-        q = [one_head(self.critic, i, code, action, self.settings.latent_tanh)[0] for i in range(2)]
+        q = [self.one_head(self.critic, i, code, action, self.settings.latent_tanh)[0] for i in range(2)]
         loss = (self.log_alpha.exp().detach() * log_prob - torch.minimum(*q)).mean()
         descend(self.actor_optimizer, list(self.actor.values()), loss)
         log_prob = log_prob.detach()
@@ -222,12 +228,33 @@ class PlainDrQv2:
             return noise.clamp(-self.settings.smoothing_clip, self.settings.smoothing_clip)
 
         obs, next_obs = (shifts(x, self.settings.shift, generator) for x in (batch.obs, batch.next_obs))
-        code = self.code(obs).detach()  # before the critics' step
+        self._code_before = self.code(obs).detach()
         td, peer = self.critic_losses(batch, obs, next_obs, smoothing())
-        descend(self.critic_optimizer, self.of_critic, td + peer)
-        loss, gradients = self.actor_gradients(code, smoothing())
-        for weight, gradient in zip(self.actor.values(), gradients, strict=True):
-            weight.grad = gradient
-        self.actor_optimizer.step()
-        follow(self.target_critic, self.critic, self.settings.tau)
-        return {"td_loss": td, "regularizer": peer, "actor_loss": loss}
+        losses, noise = {"td_loss": td, "regularizer": peer}, smoothing()
+        gradients = torch.autograd.grad(td + peer, self.of_critic)
+
+        def critics() -> None:
+            step(self.critic_optimizer, self.of_critic, gradients)
+
+        def actor() -> None:
+            losses["actor_loss"], of_actor = self.actor_gradients(self.code_for_actor(obs), noise)
+            step(self.actor_optimizer, list(self.actor.values()), of_actor)
+
+        self.steps(critics, actor, lambda: follow(self.target_critic, self.critic, self.settings.tau))
+        return losses
+
+    def steps(self, critics, actor, target) -> None:
+        """The authors' order."""
+        critics()
+        actor()
+        target()
+
+    def code_for_actor(self, obs: Tensor) -> Tensor:
+        """From before the encoder's step."""
+        return self._code_before
+
+
+def step(optimizer: torch.optim.Optimizer, weights: list[Tensor], gradients) -> None:
+    for weight, gradient in zip(weights, gradients, strict=True):
+        weight.grad = gradient
+    optimizer.step()

@@ -282,6 +282,13 @@ def reach() -> gym.Env:
     return Reach()
 
 
+class FixedDiscrete(gym.Env):
+    """Nothing happens: spaces for agents that are updated with rows made elsewhere."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = spaces.Discrete(4)
+
+
 class FixedBox(Counter):
     """Three features, two action units in [-1, 1]: the spaces of tests/continuous.py."""
 

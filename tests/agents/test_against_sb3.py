@@ -1,15 +1,16 @@
-"""Our TD3 and SAC against Stable-Baselines3: same weights, same rows, same noise, same weights afterwards."""
+"""Our TD3, SAC and DQN against Stable-Baselines3: same weights, same rows, same noise, same weights afterwards."""
 
 from collections.abc import Iterator
 
+import discrete
 import numpy as np
 import pytest
 import torch
 from continuous import agent_with, batch_of, stream
-from stable_baselines3 import SAC, TD3
+from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common.logger import Logger
 from torch import Tensor, nn
-from toy_envs import FixedBox
+from toy_envs import FixedBox, FixedDiscrete
 
 ROWS, GAMMA = 16, 0.9
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
@@ -18,7 +19,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 def sb3_model(kind, batches, **settings: object):
     """SB3's agent, whose replay gives the rows of each batch in order, one batch an update."""
     settings = {"gamma": GAMMA, "tau": 0.2, "buffer_size": ROWS * len(batches), "device": "cpu", **settings}
-    model = kind("MlpPolicy", FixedBox(), **settings)
+    model = kind("MlpPolicy", FixedDiscrete() if kind is DQN else FixedBox(), **settings)
     model.set_logger(Logger(folder=None, output_formats=[]))
     for batch in batches:
         for row in range(ROWS):
@@ -167,3 +168,39 @@ def test_sac_has_twice_the_critic_gradient_of_sb3():
         for layer, theirs in zip((*agent.critic.layers, agent.critic.head), linears(q), strict=True):
             average = model.critic.optimizer.state[theirs.weight]["exp_avg"] / 0.1
             torch.testing.assert_close(layer.weight.grad[head].T, 2 * average, **CLOSE)
+
+
+DQN_NAMES = {"critic": "q_net", "target": "q_net_target"}
+
+
+@pytest.mark.parametrize("updates", [1, 2, 5])
+@pytest.mark.parametrize("largest", [0.05, 10.0], ids=["clipped gradients", "whole gradients"])
+def test_dqn_learns_what_sb3s_learns(updates, largest):
+    agent = discrete.agent_with(
+        "dqn",
+        discrete.VECTORS,
+        beta=0.0,
+        loss="huber",
+        learning_rate=1e-2,
+        max_gradient_norm=largest,
+        tau=0.2,
+        target_every=2,
+    )
+    batches = [discrete.batch_of(discrete.VECTORS, ROWS, seed) for seed in range(updates)]
+    model = sb3_model(
+        DQN,
+        batches,
+        learning_rate=1e-2,
+        max_grad_norm=largest,
+        target_update_interval=2,
+        policy_kwargs={"net_arch": [8, 5]},
+    )
+    copy_weights(agent, model, DQN_NAMES)
+    before = [parameter.clone() for parameter in agent.critic.parameters()]
+    for index, batch in enumerate(batches):
+        agent.update(batch, index=index, rng=stream())
+        model.train(gradient_steps=1, batch_size=ROWS)
+        model._on_step()  # updates the target every second call
+    assert_equal_weights(agent, model, DQN_NAMES)
+    steps = [(new - old).abs().max().item() for old, new in zip(before, agent.critic.parameters(), strict=True)]
+    assert min(steps) > 1e-3

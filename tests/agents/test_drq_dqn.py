@@ -8,7 +8,7 @@ from plain_agents import PlainDQN, assert_same, assert_same_gradients
 from peer_rl.errors import ConfigError
 from peer_rl.networks.augment import draw_offsets, random_intensity, random_shift, shift
 from peer_rl.plugin import NAMES
-from peer_rl.settings.suites import presets_of
+from peer_rl.settings.suites import preset_layer
 
 LEARNING = {"learning_rate": 1e-2, "adam_epsilon": 1e-3, "tau": 0.2}
 EFFICIENT = {"double": True, "dueling": True, "loss": "huber", "max_gradient_norm": 0.5}
@@ -110,9 +110,8 @@ def test_vectors_are_refused():
 
 
 def test_the_published_augmentation_flips_and_turns():
-    settings = {
-        path.removeprefix("settings."): value.value for path, value in presets_of("drq-dqn")["as-published"].items()
-    }
+    layer = preset_layer("drq-dqn", "atari", "atari/pong", "as-published")
+    settings = {path.removeprefix("settings."): value.value for path, value in layer.items()}
     drawn = {name: settings[name] for name in ("flip", "rotation", "intensity")}
     agent, batch = agent_with("drq-dqn", FRAMES, **drawn), batch_of(FRAMES)
     view = agent.augment(batch.obs, stream())

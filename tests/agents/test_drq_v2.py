@@ -78,3 +78,45 @@ def test_noise_falls_over_acting_steps_and_evaluation_has_none():
         wanted = (mean + std * torch.randn(12, 2, generator=same)).clamp(-1, 1)
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     assert agent.state_dict()["explored"] == 6
+
+
+class ActorFirst(PlainDrQv2):
+    """The actor reads the critics before their step."""
+
+    def steps(self, critics, actor, target) -> None:
+        actor()
+        critics()
+        target()
+
+
+class TargetFirst(PlainDrQv2):
+    """The targets follow before the critics' step."""
+
+    def steps(self, critics, actor, target) -> None:
+        target()
+        critics()
+        actor()
+
+
+class NewCode(PlainDrQv2):
+    """The actor reads the code of the encoder after its step."""
+
+    def code_for_actor(self, obs):
+        return self.code(obs).detach()
+
+
+@pytest.mark.parametrize("kind", [PlainDrQv2, ActorFirst, TargetFirst, NewCode])
+def test_updates_come_in_the_authors_order(kind):
+    """Critics and encoder, then the actor on the code from before, then the targets; any other order shows."""
+    rates = {"actor_learning_rate": 3e-3, "critic_learning_rate": 3e-2, "tau": 0.5}
+    agent = agent_with("drq-v2", beta=0.1, **rates)
+    plain, rng, same = kind(agent, 0.1), stream(), stream().torch
+    for index in range(2):
+        agent.update(batch_of(seed=index), index=index, rng=rng)
+        plain.update(batch_of(seed=index), 0.6, same)
+    furthest = max(
+        (parameter.detach().double() - getattr(plain, name)[part].detach()).abs().max().item()
+        for name in ("actor", "target_critic")
+        for part, parameter in getattr(agent, name).named_parameters()
+    )
+    assert furthest < 1e-4 if kind is PlainDrQv2 else furthest > 1e-3

@@ -31,6 +31,11 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 NEAR = {"rtol": 1e-4, "atol": 2e-4}  # Adam's first steps divide a small gradient by itself; a step is 3e-3
 
 
+SIGNED = pytest.param(
+    "drq-sac", {"linear_phi": True}, marks=pytest.mark.filterwarnings("ignore:phi has negative entries")
+)
+
+
 def both(kind: str, beta: float = 0.1, **settings: object):
     agent = agent_with(kind, beta=beta, **{**LEARNING, **settings})
     return agent, PlainPixelSAC(kind, agent, beta)
@@ -68,9 +73,9 @@ def test_updates_equal_the_equations_written_out(kind, beta):
         torch.testing.assert_close(agent.auxiliary.bilinear.detach().double(), plain.bilinear.detach(), **NEAR)
 
 
-@pytest.mark.parametrize("kind", SACS)
-def test_the_critics_loss_and_gradients_are_the_equations(kind):
-    agent, plain = both(kind)
+@pytest.mark.parametrize(("kind", "settings"), [*((kind, {}) for kind in SACS), SIGNED])
+def test_the_critics_loss_and_gradients_are_the_equations(kind, settings):
+    agent, plain = both(kind, **settings)
     batch, rng, same = batch_of(), stream(), stream().torch
     td = agent.temporal_difference(batch, rng)
     regularizer = agent.regularizer(td.features)
@@ -190,6 +195,16 @@ def test_the_preset_builds_the_published_agent():
         assert (agent.auxiliary.second is not None) == twice
         rows = torch.arange(64, dtype=torch.uint8).view(1, 1, 64, 1).expand(300, 9, 64, 64).contiguous()
         assert int(agent.augment(rows, stream())[:, 0, 0, 0].max()) == 64 - config.settings.crop - twice
+
+
+def test_as_published_drqs_phi_is_linear_and_read_by_the_head():
+    agent, rectified = (agent_with("drq-sac", linear_phi=choice) for choice in (True, False))
+    signed, positive = (one.temporal_difference(batch_of(), stream()).features.phi for one in (agent, rectified))
+    assert (signed < 0).any()
+    torch.testing.assert_close(signed.clamp(min=0), positive)
+    critic, code = agent.sac.critic, agent.encoder(batch_of().obs)
+    output = critic(code, batch_of().action)
+    torch.testing.assert_close(critic.head(output.phi), output.q)
 
 
 def test_curls_bilinear_form_begins_uniform_in_0_to_1():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from continuous import agent_with, batch_of, moved, stream, weights_of
-from plain_agents import PlainSAC, assert_same, assert_same_gradients
+from plain_agents import PlainREDQ, PlainSAC, assert_same, assert_same_gradients
 
 from peer_rl.plugin import PEER
 
@@ -36,7 +36,7 @@ def recording(agent) -> list[list[int]]:
 def test_updates_equal_the_equations_written_out(beta):
     agent = agent_with("redq", beta=beta, target_every=1, **SETTINGS)
     drawn, rng, same = recording(agent), stream(), stream()
-    plain = PlainSAC(agent, beta, heads=HEADS, average=True)
+    plain = PlainREDQ(agent, beta, heads=HEADS)
     for index in range(6):
         batch = batch_of(seed=index)
         before = weights_of(agent.critic)
@@ -124,3 +124,24 @@ def test_the_actor_waits_for_its_turn_and_the_targets_do_not():
     assert moved(target, agent.target_critic)
     agent.update(batch_of(), index=19, rng=stream())
     assert moved(actor, agent.actor)
+
+
+def test_the_actor_reads_the_critics_before_their_step():
+    """The order of SAC's updates, critics first, gives another actor."""
+    rates = {"policy_every": 1, "critic_learning_rate": 0.1}
+
+    def weights(plain_kind) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        agent = agent_with("redq", beta=0.1, **{**SETTINGS, **rates})
+        plain = plain_kind(agent)
+        drawn, rng, same = recording(agent), stream(), stream()
+        for index in range(3):
+            agent.update(batch_of(seed=index), index=index, rng=rng)
+            draws = [torch.randn(16, 2, generator=same.torch) for _ in range(2)]
+            plain.update(batch_of(seed=index), *draws, index, chosen=drawn[-1])
+        return weights_of(agent.actor), [plain.actor[name].detach() for name, _ in agent.actor.named_parameters()]
+
+    ours, authors = weights(lambda agent: PlainREDQ(agent, 0.1, heads=HEADS))
+    _, sacs = weights(lambda agent: PlainSAC(agent, 0.1, heads=HEADS, average=True))
+    for mine, wanted in zip(ours, authors, strict=True):
+        torch.testing.assert_close(mine.double(), wanted, rtol=1e-4, atol=1e-5)
+    assert any((mine.double() - other).abs().max() > 1e-3 for mine, other in zip(ours, sacs, strict=True))

@@ -49,20 +49,20 @@ def test_weights_are_those_of_the_formula(prioritised):
     """w_i = (N P(i))^-b / max_j w_j; the fixture has drawn once."""
     for draws in (1, 2, 3):
         drawn, weights = prioritised.draw(0, 5, 16, np.random.default_rng(draws))
-        b = 0.4 + 0.6 * draws / 100
+        b = 0.4 + 0.6 * (draws + 1) / 100
         plain = (5 * CHANCES[drawn]) ** -b
         np.testing.assert_allclose(weights, plain / plain.max(), rtol=1e-6)
         assert weights.dtype == np.float32
         assert weights.max() == 1
 
 
-def test_the_importance_exponent_rises_to_1_and_stays_there():
+def test_the_importance_exponent_is_1_at_the_last_of_its_steps_and_stays_there():
     sampler = sampler_of(start=0.4, steps=4)
     seen = []
     for _ in range(7):
         seen.append(sampler.importance())
         sampler.draw(0, 3, 2, np.random.default_rng(0))
-    assert seen == pytest.approx([0.4, 0.55, 0.7, 0.85, 1.0, 1.0, 1.0])
+    assert seen == pytest.approx([0.55, 0.7, 0.85, 1.0, 1.0, 1.0, 1.0])
 
 
 def test_a_new_transition_gets_the_largest_priority_so_far(prioritised):

@@ -6,7 +6,7 @@ import pytest
 
 from peer_rl.settings import as_dict, configure
 from peer_rl.settings.resolve import defaults
-from peer_rl.settings.suites import _blocks, agents_of, presets_of
+from peer_rl.settings.suites import _blocks, agents_of, preset_layer
 
 _SHARED = {
     "beta": 5e-4,
@@ -65,7 +65,7 @@ def test_cheetah_learns_more_slowly():
 
 @pytest.mark.parametrize("agent", ["curl-sac", "drq-sac"])
 def test_as_published_names_settings_that_differ(agent):
-    layer = presets_of(agent)["as-published"]
+    layer = preset_layer(agent, "gym", "gym/X-v0", "as-published")
     plain = as_dict(configure(agent, "gym/X-v0"))
     published = as_dict(configure(agent, "gym/X-v0", preset="as-published"))
     assert all(plain[name] != published[name] == value.value for name, value in layer.items())

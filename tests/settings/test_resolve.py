@@ -10,7 +10,7 @@ from peer_rl.agents.make import BUILDERS
 from peer_rl.errors import ConfigError
 from peer_rl.settings import AGENTS, as_dict, configure, find_agent, from_dict, variant
 from peer_rl.settings.resolve import defaults
-from peer_rl.settings.suites import _blocks, agents_of, presets_of
+from peer_rl.settings.suites import _blocks, agents_of, preset_layer
 from peer_rl.settings.tasks import SUITES, TASKS, find_task
 
 GRID = "gridworld/paper"
@@ -88,7 +88,7 @@ def test_every_value_that_shapes_a_run_from_state_has_its_origin(agent, task):
 
 @pytest.mark.parametrize("agent", ["drq-dqn", "curl-rainbow"])
 def test_as_published_names_settings_that_differ_from_the_papers(agent):
-    layer = presets_of(agent)["as-published"]
+    layer = preset_layer(agent, "atari", "atari/pong", "as-published")
     plain = as_dict(configure(agent, "atari/pong"))
     published = as_dict(configure(agent, "atari/pong", preset="as-published"))
     assert all(plain[name] != published[name] == value.value for name, value in layer.items())

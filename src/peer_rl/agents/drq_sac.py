@@ -27,9 +27,10 @@ def build(
 
     weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
     shape, actions = spec.observation_shape, spec.action_size
+    linear_phi = settings.linear_phi
     return PixelSAC(
         settings,
-        build_networks(settings, shape, actions, weights=weights, device=device),
+        build_networks(settings, shape, actions, weights=weights, device=device, linear_phi=linear_phi),
         actions=actions,
         regularizer=regularizer,
         device=device,

@@ -182,6 +182,7 @@ def build_networks(
     *,
     weights: torch.Generator,
     device: torch.device,
+    linear_phi: bool = False,
 ) -> PixelNetworks:
     """Networks for frames of the shape ``observation``."""
     encoder = ConvEncoder(observation, settings.encoder, weights)
@@ -195,6 +196,6 @@ def build_networks(
         settings.latent, actions, settings.actor, weights, log_std=log_std, log_std_by=settings.log_std_by
     )
     actor = LatentGaussian(of_actor, policy).to(device)
-    critic = LatentCritic(latent(settings.critic), actions, settings.critic, weights).to(device)
+    critic = LatentCritic(latent(settings.critic), actions, settings.critic, weights, linear_phi=linear_phi).to(device)
     encoder = encoder.to(device)
     return PixelNetworks(encoder, target_of(encoder), actor, critic, target_of(critic))

@@ -20,8 +20,8 @@ def average(q: Tensor) -> Tensor:
 def build(settings: REDQConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device) -> SAC:
     """SAC whose N heads all learn y = R + discount * (min over M drawn target heads - alpha log pi).
 
-    The draw is one per update. A regularizer pairs all N heads with their targets, so it needs N target passes
-    where the plain agent needs M.
+    As in the authors' code, the actor's loss reads the critics before their step, and the heads are drawn once per
+    update. A regularizer pairs all N heads with their targets: it needs N target passes where plain REDQ needs M.
     """
 
     def draw_heads(rng: Stream) -> Tensor:
@@ -38,4 +38,5 @@ def build(settings: REDQConfig, spec: EnvSpec, *, regularizer: Regularizer, rng:
         device=device,
         draw_heads=draw_heads,
         actor_value=average,
+        policy_first=True,
     )

@@ -56,9 +56,10 @@ class SAC(Stateful):
         encoder: ConvEncoder | None = None,
         draw_heads: Callable[[Stream], Tensor] | None = None,
         actor_value: Callable[[Tensor], Tensor] = lowest,
+        policy_first: bool = False,
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
-        self.draw_heads, self.actor_value = draw_heads, actor_value
+        self.draw_heads, self.actor_value, self.policy_first = draw_heads, actor_value, policy_first
         self.actor, self.critic, self.encoder = actor, critic, encoder
         self.target_critic = target_of(critic) if target_critic is None else target_critic
         temperature = torch.tensor(math.log(settings.initial_temperature), device=device)
@@ -163,10 +164,14 @@ class SAC(Stateful):
         return [*(self.encoder.parameters() if self.encoder else ()), *self.critic.parameters()]
 
     def update(self, batch: Batch, *, index: int, rng: Stream) -> Update:
-        """One step of the critics, then, when due, of actor, temperature and targets."""
+        """One step of the critics; when due, of actor and temperature (in REDQ before it), and of the targets."""
         td = self._evaluate(batch, rng, every_target=not isinstance(self.regularizer, NoRegularizer))
-        metrics = self.update_critics(td)
-        if (index + 1) % self.settings.policy_every == 0:
+        metrics: dict[str, Tensor] = {}
+        due = (index + 1) % self.settings.policy_every == 0
+        if due and self.policy_first:
+            metrics |= self.update_policy(batch.obs, self.noise(batch.action.shape, rng))
+        metrics |= self.update_critics(td)
+        if due and not self.policy_first:
             metrics |= self.update_policy(batch.obs, self.noise(batch.action.shape, rng))
         if (index + 1) % self.settings.target_every == 0:
             self.update_target()

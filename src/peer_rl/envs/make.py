@@ -79,9 +79,8 @@ def _registered(task: Task, max_episode_steps: int | None, render_mode: str | No
         with quiet(engine):
             if engine == "atari":
                 return _atari(task, max_episode_steps, render_mode)
-            env = gym.make(
-                task.make, max_episode_steps=max_episode_steps, render_mode=render_mode, disable_env_checker=True
-            )
+            options = {**dict(task.options), "max_episode_steps": max_episode_steps, "render_mode": render_mode}
+            env = gym.make(task.make, disable_env_checker=True, **options)
             settle(env, engine)
             if engine == "mujoco" and render_mode:
                 simulated: Any = env.unwrapped

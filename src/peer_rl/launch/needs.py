@@ -35,6 +35,7 @@ _ENVIRONMENT = (
     "frame_stack",
     "render_quality",
     "encoding",
+    "mujoco_version",
 )
 
 

@@ -30,12 +30,15 @@ class Latent(nn.Module):
 
 
 class LatentCritic(nn.Module):
-    """N critics on one latent of their own; phi is the last hidden layer of each, after its ReLU."""
+    """N critics on one latent of their own; phi is the last hidden layer of each, after its ReLU if it has one."""
 
-    def __init__(self, latent: Latent, actions: int, shape: CriticConfig, rng: torch.Generator) -> None:
+    def __init__(
+        self, latent: Latent, actions: int, shape: CriticConfig, rng: torch.Generator, *, linear_phi: bool = False
+    ) -> None:
         super().__init__()
         self.latent = latent
-        self.heads = EnsembleCritic(2, latent.norm.normalized_shape[0] + actions, shape, rng)
+        inputs = latent.norm.normalized_shape[0] + actions
+        self.heads = EnsembleCritic(2, inputs, shape, rng, linear_phi=linear_phi)
 
     @property
     def head(self) -> EnsembleLinear:

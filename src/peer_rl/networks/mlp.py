@@ -132,8 +132,11 @@ class EnsembleNorm(nn.Module):
 class EnsembleCritic(nn.Module):
     """N independent Q(s, a) side by side; twin critics are an ensemble of two."""
 
-    def __init__(self, heads: int, inputs: int, shape: CriticConfig, rng: torch.Generator) -> None:
+    def __init__(
+        self, heads: int, inputs: int, shape: CriticConfig, rng: torch.Generator, *, linear_phi: bool = False
+    ) -> None:
         super().__init__()
+        self.linear_phi = linear_phi
         sizes = [inputs, *shape.hidden]
         self.layers = nn.ModuleList(
             EnsembleLinear(heads, before, after, shape, rng) for before, after in pairwise(sizes)
@@ -149,7 +152,9 @@ class EnsembleCritic(nn.Module):
             phi = layer(phi, heads)  # (N, B, units)
             if self.norms is not None:
                 phi = self.norms[index](phi, heads)
-            if mask is not None and index == len(self.layers) - 1:
+            last = index == len(self.layers) - 1
+            if mask is not None and last:
                 phi = phi * mask
-            phi = F.relu(phi, inplace=True)
+            if not (last and self.linear_phi):
+                phi = F.relu(phi, inplace=True)
         return CriticOutput(q=self.head(phi, heads), phi=phi)

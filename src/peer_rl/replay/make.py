@@ -101,11 +101,12 @@ def _make_sampler(learning: LearningConfig) -> Sampler:
     prioritised = _prioritised(learning)
     if prioritised is None:
         return UniformSampler()
+    rounds = (prioritised.importance_steps - learning.start_steps) // learning.update_every
     return PrioritisedSampler(
         learning.buffer_size,
         exponent=prioritised.priority_exponent,
         importance_start=prioritised.importance_start,
-        importance_steps=prioritised.importance_steps,
+        importance_steps=max(1, rounds * learning.updates),
         importance_final=prioritised.importance_final,
     )
 

@@ -54,7 +54,7 @@ class PrioritisedSampler:
 
     def importance(self) -> float:
         """The exponent b of the next draw's weights."""
-        risen = min(1.0, self._draws / self.importance_steps)
+        risen = min(1.0, (self._draws + 1) / self.importance_steps)
         return self.importance_start + (self.importance_final - self.importance_start) * risen
 
     def _follow(self, first: int, stop: int) -> None:

@@ -39,6 +39,8 @@ class AgentEntry:
     """beta when none is given: 5e-4 for the paper's backbones, 0 for its baselines."""
     about: str
     """One line for people."""
+    backbone: bool = True
+    """Whether the paper combines it with PEER."""
     td_target: bool = True
     """Whether it learns from a TD target; without one there is nothing for PEER to regularize."""
     learning: type[Any] = LearningConfig
@@ -53,6 +55,15 @@ class AgentEntry:
     def fits(self, *, actions: str, observations: str) -> bool:
         """Whether it can act in an environment with such spaces."""
         return self.actions in (actions, "either") and self.observations in (observations, "either")
+
+    @property
+    def beta_origin(self) -> str:
+        """Where its beta comes from when none is given."""
+        if not self.td_target:
+            return "PEER does not apply: it has no TD target"
+        if not self.beta:
+            return "a baseline of the paper"
+        return "PEER appendix" if self.backbone else "ours: the paper's for its backbones, which this is not"
 
     @property
     def resumes(self) -> bool:
@@ -100,6 +111,7 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         observations="vectors",
         beta=5e-4,
+        backbone=False,
         about="Soft actor-critic with a learned temperature",
         learning=StateLearning,
         protocol=StateProtocol,
@@ -109,6 +121,7 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         observations="vectors",
         beta=5e-4,
+        backbone=False,
         about="SAC with ten critics and twenty updates a step",
         learning=REDQLearning,
         protocol=StateProtocol,
@@ -134,6 +147,7 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         observations="frames",
         beta=5e-4,
+        backbone=False,
         about="SAC whose encoder also learns to reconstruct the frames",
         learning=SACAELearning,
     ),
@@ -142,6 +156,7 @@ AGENTS: dict[str, AgentEntry] = {
         actions="continuous",
         observations="frames",
         beta=5e-4,
+        backbone=False,
         about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
         learning=DrQv2Learning,
     ),

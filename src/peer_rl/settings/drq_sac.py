@@ -53,6 +53,10 @@ class DrQSACConfig(PixelSACConfig):
     shift: int = of(4, DRQ_CODE)
     """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
 
+    linear_phi: bool = False
+    """The critics' last hidden layer has no ReLU, so phi is signed and the inner product unbounded below: the PEER
+    authors' code."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("views", self.views)

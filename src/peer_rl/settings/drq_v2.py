@@ -33,7 +33,7 @@ class DrQv2Config:
     """Standard deviation of the noise on actions when the random phase has ended."""
     noise_final: float = of(0.1, DRQ_V2_CODE)
     """Standard deviation of the noise on actions in the long run."""
-    noise_steps: int = of(50_000, DRQ_V2_CODE + ": 100k frames, the easy tasks' horizon")
+    noise_steps: int = of(100_000, DRQ_V2_CODE + ", which counts agent steps: the easy tasks' horizon")
     """Acting steps over which it falls linearly; its own horizon, whatever --steps says."""
     smoothing_clip: float = of(0.3, DRQ_V2_CODE)
     """Largest noise on an action that a loss reads; its standard deviation is that of acting."""

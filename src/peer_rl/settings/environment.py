@@ -13,13 +13,22 @@ from peer_rl.settings.tasks import Picture, Task, find_task
 
 
 def task_of(config: AnyRunConfig) -> Task:
-    """The run's task with the action repeat and the frame stack that the run chose."""
+    """The run's task with the action repeat, the frame stack and the version that the run chose."""
     task = find_task(config.task)
+    if config.mujoco_version == "v4":
+        task = _version_4(task)
     return replace(
         task,
         action_repeat=config.action_repeat or task.action_repeat,
         stack=config.frame_stack or task.stack,
     )
+
+
+def _version_4(task: Task) -> Task:
+    """The same MuJoCo task in Gymnasium's v4, which observes what was left out of v5: forces that are always 0."""
+    options = (("use_contact_forces", True),) if task.name == "mujoco/ant" else ()
+    dimensions = task.paper_dimensions
+    return replace(task, make=task.make.replace("-v5", "-v4"), options=options, dimensions=dimensions, note="")
 
 
 def with_frames(config: AnyRunConfig, frames: int) -> AnyRunConfig:
@@ -64,6 +73,8 @@ def check_environment(config: AnyRunConfig) -> None:
         raise ConfigError(
             f"task {task.name} has a fixed action repeat, {task.action_repeat}; leave out --action-repeat"
         )
+    if config.mujoco_version is not None and task.suite != "mujoco":
+        raise ConfigError(f"task {task.name} is none of the suite mujoco; leave out --mujoco-version")
     if sees_pixels(config.agent, task):
         return
     # frame_stack is anybody's who shows pictures, which is known once the environment is made

@@ -16,11 +16,12 @@ class PrioritisedConfig(LearningConfig):
     priority_exponent: float = 0.5
     """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
     importance_start: float = 0.4
-    """Exponent of the importance weights at the first update."""
+    """Exponent of the importance weights before the first update."""
     importance_final: float = 1.0
     """Exponent of the importance weights in the long run."""
     importance_steps: int = 100_000
-    """Updates over which it changes linearly; its own horizon, whatever --steps says."""
+    """Agent step, the random phase included, whose update has the final exponent; its own horizon, whatever --steps
+    says."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

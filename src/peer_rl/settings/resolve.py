@@ -16,8 +16,8 @@ from peer_rl.settings.environment import check_environment, table_layer
 from peer_rl.settings.fields import origins_of
 from peer_rl.settings.layers import Frames, Layer, Value
 from peer_rl.settings.run import AnyRunConfig, RunConfig
-from peer_rl.settings.suites import agents_of, presets_of, profile_layers, suite_layers
-from peer_rl.settings.tasks import find_task
+from peer_rl.settings.suites import agents_of, preset_layer, presets_of, profile_layers, suite_layers
+from peer_rl.settings.tasks import Task, find_task
 
 Origins = dict[str, str]
 _BUDGETS = ("steps", "episodes")
@@ -60,10 +60,13 @@ def _blank(agent: str, task: str) -> AnyRunConfig:
     return RunConfig(agent=agent, task=task, beta=entry.beta, steps=1, **sections)
 
 
-def apply(config: AnyRunConfig, layer: Layer, origins: Origins) -> AnyRunConfig:
-    """``config`` with the layer's values; notes each one's origin. A budget replaces the other kind of budget."""
+def apply(config: AnyRunConfig, layer: Layer, origins: Origins, *, repeat: int | None = None) -> AnyRunConfig:
+    """``config`` with the layer's values; notes each one's origin. A budget replaces the other kind of budget.
+
+    Values in environment frames are divided by ``repeat``, or by the action repeat so far.
+    """
     changes = {path: value.value for path, value in layer.items()}
-    repeat = changes.get("action_repeat") or config.action_repeat or 1
+    repeat = repeat or changes.get("action_repeat") or config.action_repeat or 1
     changes |= {path: value.steps(repeat) for path, value in changes.items() if isinstance(value, Frames)}
     for given, other in (_BUDGETS, _BUDGETS[::-1]):
         if changes.get(given) is not None and other not in changes:
@@ -158,16 +161,17 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     fitting = agents_of(suite)
     if agent not in fitting and not find_agent(agent).scripted:
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; agents that have: {', '.join(fitting)}")
-    origins: Origins = {"beta": "PEER appendix" if config.beta else "a baseline of the paper"}
+    origins: Origins = {"beta": find_agent(agent).beta_origin}
     for section in _SECTIONS:
         origins |= origins_of(getattr(config, section), f"{section}.")
     layers = [table_layer(agent, row), *suite_layers(agent, suite, task)]
     if preset:
-        layers.append(_named_preset(agent, preset))
+        layers.append(_named_preset(agent, row, preset))
     if profile not in ("paper", "small", "smoke"):
         raise ConfigError(f"unknown profile {profile!r}; there are: paper, small, smoke")
+    repeat = next((layer["action_repeat"].value for layer in reversed(layers) if "action_repeat" in layer), None)
     for layer in layers:
-        config = apply(config, layer, origins)
+        config = apply(config, layer, origins, repeat=repeat)
     for layer in profile_layers(agent, suite, profile):
         config = apply(config, _of_agent(config, layer), origins)
     return apply(config, {"preset": Value(preset, ""), "profile": Value(profile, "")}, {}), origins
@@ -182,18 +186,18 @@ def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
     return {path: value for path, value in layer.items() if path in known or path in _BUDGETS}
 
 
-def _named_preset(agent: str, preset: str) -> Layer:
+def _named_preset(agent: str, task: Task, preset: str) -> Layer:
     known = presets_of(agent)
     if preset not in known:
         raise ConfigError(f"{agent} has no preset {preset!r}; there are: {', '.join(known) or 'none'}")
-    return known[preset]
+    return preset_layer(agent, task.suite, task.name, preset)
 
 
 def canonical(config: AnyRunConfig) -> AnyRunConfig:
     """One spelling for each run, so that equal runs have equal configs."""
     config = settle_beta(config)
     check_environment(config)
-    return config
+    return dataclasses.replace(config, mujoco_version=None) if config.mujoco_version == "v5" else config
 
 
 def variant(config: AnyRunConfig) -> str:

@@ -139,6 +139,8 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     """Environment frames in one agent step, where the task leaves a choice."""
     image_size: int | None = None
     """Side of the frames that the task draws for an agent which sees pixels."""
+    mujoco_version: Literal["v4", "v5"] | None = None
+    """Version of Gymnasium's MuJoCo environments, v5 if not given; v4 has the paper's observation sizes."""
     encoding: Literal["one-hot", "integer"] = "one-hot"
     """How the network reads a state that the task numbers: as a one-hot vector, or the number itself as one float."""
     frame_stack: int | None = None

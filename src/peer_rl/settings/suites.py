@@ -39,13 +39,13 @@ def _layer(block: dict[str, Any], prefix: str = "") -> Layer:
     return found
 
 
-def _select(name: str, kind: str, agent: str, wanted: str = "") -> Layer:
-    """The values of all blocks of a kind (suite, tasks, profile, preset) that are for the agent."""
+def _select(name: str, agent: str, *, task: str = "", profile: str = "", preset: str = "") -> Layer:
+    """The values of all blocks that are for the agent and for exactly this task, profile and preset."""
     layer: Layer = {}
     for selectors, values in _blocks(name):
-        kinds = [key for key in selectors if key != "agents"] or ["suite"]
-        fits = kinds == ["suite"] or wanted in (selectors[kinds[0]] if kind == "tasks" else [selectors[kinds[0]]])
-        if kinds == [kind] and fits and agent in selectors.get("agents", [agent]):
+        tasks = selectors.get("tasks", [""])
+        named = (selectors.get("profile", ""), selectors.get("preset", ""))
+        if named == (profile, preset) and task in tasks and agent in selectors.get("agents", [agent]):
             layer |= values
     return layer
 
@@ -58,15 +58,26 @@ def agents_of(suite: str) -> list[str]:
 
 def suite_layers(agent: str, suite: str, task: str) -> list[Layer]:
     """What the suite, then the task, says for an agent."""
-    return [_select(suite, "suite", agent), _select(suite, "tasks", agent, task)]
+    return [_select(suite, agent), _select(suite, agent, task=task)]
 
 
 def profile_layers(agent: str, suite: str, profile: str) -> list[Layer]:
     """What the suite's profile, then the agent's own, says."""
-    return [_select(suite, "profile", agent, profile), _select("any", "profile", agent, profile)]
+    if profile == "paper":
+        return []
+    return [_select(suite, agent, profile=profile), _select("any", agent, profile=profile)]
 
 
-def presets_of(agent: str) -> dict[str, Layer]:
-    """The presets of an agent by name."""
-    names = [selectors["preset"] for selectors, _ in _blocks("any") if "preset" in selectors]
-    return {name: layer for name in names if (layer := _select("any", "preset", agent, name))}
+def preset_layer(agent: str, suite: str, task: str, preset: str) -> Layer:
+    """What a preset says for an agent, for it in a suite, and for it on a task."""
+    return {
+        **_select("any", agent, preset=preset),
+        **_select(suite, agent, preset=preset),
+        **_select(suite, agent, task=task, preset=preset),
+    }
+
+
+def presets_of(agent: str) -> list[str]:
+    """The names of an agent's presets."""
+    named = [selectors for selectors, _ in _blocks("any") if "preset" in selectors and agent in selectors["agents"]]
+    return list(dict.fromkeys(selectors["preset"] for selectors in named))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.settings.atari_games import GAMES, Game
@@ -47,6 +48,8 @@ class Task:
     """Number of discrete actions in the paper's appendix."""
     note: str = ""
     """Where the environment differs from the paper's."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """Arguments of the Gymnasium environment."""
 
     @property
     def summary(self) -> str:
@@ -140,7 +143,7 @@ _MUJOCO = (
         2,
         "An arm of two joints reaches for a target",
         paper=11,
-        note="the paper's has 11: v5 leaves out the fingertip's height, always 0",
+        note="the paper's has 11: v5 leaves out the fingertip's height, always 0 (--mujoco-version v4)",
     ),
     _mujoco("walker2d", "Walker2d", 17, 6, "Two legs walk in a plane"),
     _mujoco("half-cheetah", "HalfCheetah", 17, 6, "A cheetah in a plane runs"),
@@ -152,7 +155,7 @@ _MUJOCO = (
         8,
         "Four legs run",
         paper=111,
-        note="the paper's has 111: v5 leaves out the 6 contact forces of the ground, always 0",
+        note="the paper's has 111: v5 leaves out the 6 contact forces of the ground, always 0 (--mujoco-version v4)",
     ),
     _mujoco("hopper", "Hopper", 11, 3, "One leg hops"),
     _mujoco("inverted-pendulum", "InvertedPendulum", 4, 1, "A cart keeps a pole upright"),
@@ -163,7 +166,7 @@ _MUJOCO = (
         1,
         "A cart keeps two linked poles upright",
         paper=11,
-        note="the paper's has 11: v5 leaves out the constraint forces of the 2 hinges, always 0",
+        note="the paper's has 11: v5 leaves out the constraint forces of the 2 hinges, always 0 (--mujoco-version v4)",
     ),
 )
 

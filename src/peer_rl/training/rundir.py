@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from peer_rl.errors import RunError
 from peer_rl.objects import version_of
 from peer_rl.settings import as_dict, find_agent, from_dict, variant
-from peer_rl.settings.environment import picture_of
+from peer_rl.settings.environment import picture_of, task_of
 from peer_rl.settings.resolve import defaults, option_name
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import Task, find_task
@@ -193,7 +193,7 @@ class RunDirectory:
             return
         from peer_rl.envs.simulators import MODULES, engine_of  # here: reading runs needs no Gymnasium
 
-        task = find_task(self.config.task)
+        task = task_of(self.config)
         packages = (*_PACKAGES, *MODULES.get(engine_of(task), ()), *find_agent(self.config.agent).packages)
         manifest = {
             "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: each is one sentence that says what is wrong and what to do."""
+"""Errors that the user can fix. Each is one sentence: what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CheckpointError(PeerError):
 
 
 class RunError(PeerError):
-    """A run directory that cannot be used, or a training that cannot go on."""
+    """A run directory that cannot be used, or a run that cannot continue."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -73,7 +73,7 @@ def test_a_choice_that_the_task_does_not_leave_is_refused(agent, task, setting, 
 
 
 def test_stacking_vectors_is_refused():
-    with pytest.raises(ConfigError, match="shows no pictures that could be stacked; leave out --frame-stack"):
+    with pytest.raises(ConfigError, match="gives no frames that could be stacked; leave out --frame-stack"):
         env_of(configure("dqn", "gym/CartPole-v1", frame_stack=2))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from continuous_pixels import KINDS, agent_with, batch_of, stream
 
-from peer_rl.training.representation import inspect
+from peer_rl.training.representation import measure
 
 
 class OneBatch:
@@ -17,7 +17,7 @@ class OneBatch:
 @pytest.mark.parametrize("kind", KINDS)
 def test_drd_of_head_0_is_the_formula_over_rows_and_views(kind):
     agent = agent_with(kind)
-    found = inspect(agent, OneBatch(), stream())
+    found = measure(agent, OneBatch(), stream())
     features = agent.temporal_difference(batch_of(), stream()).features
     phi, phi_next = (one.detach().double() for one in (features.phi, features.phi_next))
     if kind != "drq-sac":

@@ -13,11 +13,11 @@ from peer_rl.envs import headless
 from peer_rl.envs.make import make_env
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.settings.tasks import find_task
-from peer_rl.training.video import Film, record
+from peer_rl.training.video import Video, record
 
 
 def shoot(out: Path, pictures: list[np.ndarray]) -> None:
-    with Film(out, fps=10) as reel:
+    with Video(out, fps=10) as reel:
         for picture in pictures:
             reel.add(picture)
 
@@ -69,7 +69,8 @@ def test_mujoco_is_filmed_without_a_screen(tmp_path):
         "test_video.check(Path(sys.argv[1]), 'mujoco/half-cheetah', (480, 480), 20)"
     )
     env = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL")}
-    env["PYTHONPATH"] = str(Path(__file__).parent)
+    here = Path(__file__).parent
+    env["PYTHONPATH"] = os.pathsep.join([str(here), str(here.parent), env.get("PYTHONPATH", "")])
     command = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "cheetah.mp4")]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -91,12 +91,12 @@ def _tools() -> Iterator[Finding]:
         yield Finding("optional", "no C++ compiler, which --compile needs", "apt-get install g++")
     if version_of("mujoco") is None or version_of("gymnasium") is None:
         return
-    from peer_rl.envs.headless import MENDS, try_drawing
+    from peer_rl.envs.headless import FIXES, try_drawing
 
     reason = try_drawing()
     if reason:
         needed = "which peer-rl watch and training from DMControl's pixels need"
-        yield Finding("optional", f"MuJoCo cannot draw, {needed} ({reason})", MENDS["osmesa"])
+        yield Finding("optional", f"MuJoCo cannot render, {needed} ({reason})", FIXES["osmesa"])
     else:
         yield Finding("ok", "MuJoCo can draw")
 

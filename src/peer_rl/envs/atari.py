@@ -43,7 +43,7 @@ def make_game(task: Task, *, max_episode_steps: int | None, render_mode: str | N
 
 
 class LostLives(gym.Wrapper[Any, Any, Any, Any]):
-    """Tells of a life lost in a game that goes on: ``info["lost_life"]`` of a step, from ALE's number of lives."""
+    """Sets ``info["lost_life"]`` at a step that loses a life without ending the game."""
 
     _lives = 0
 

@@ -14,9 +14,9 @@ from peer_rl.envs.headless import draw_quickly
 from peer_rl.settings.tasks import Picture, Task
 
 CAMERA = 0
-"""The camera that CURL's and DrQ's code film the paper's tasks with (dmc2gym's default)."""
-FILM = 480
-"""Side of the pictures for people."""
+"""The camera of CURL's and DrQ's code (dmc2gym's default)."""
+VIDEO_SIZE = 480
+"""Height and width of frames for videos."""
 
 
 class Control(gym.Env[Any, Any]):
@@ -40,8 +40,8 @@ class Control(gym.Env[Any, Any]):
         self._draft = picture is not None and picture.quality == "draft"
         if self._draft or (render_mode and not picture):
             draw_quickly(self.suite.physics.model)
-        self._eye = self._camera(picture.size * (2 if self._draft else 1)) if picture else None
-        self._film = self._camera(FILM) if render_mode else None
+        self._agent_camera = self._camera(picture.size * (2 if self._draft else 1)) if picture else None
+        self._video_camera = self._camera(VIDEO_SIZE) if render_mode else None
         if picture:
             self.observation_space = spaces.Box(0, 255, (picture.size, picture.size, 3), np.uint8)
         else:
@@ -72,13 +72,13 @@ class Control(gym.Env[Any, Any]):
         return self._observe(after), reward, terminated, after.last() and not terminated, {}
 
     def _observe(self, after: Any) -> Any:
-        if self._eye:
-            return halve(self._eye.render()) if self._draft else self._eye.render()
+        if self._agent_camera:
+            return halve(self._agent_camera.render()) if self._draft else self._agent_camera.render()
         return np.concatenate([np.ravel(part) for part in after.observation.values()]).astype(np.float32)
 
     def render(self) -> Any:
-        """The scene at a size for people, whatever the agent sees."""
-        return self._film.render() if self._film else None
+        """The scene at the size of videos, whatever the agent sees."""
+        return self._video_camera.render() if self._video_camera else None
 
     def close(self) -> None:
         """Free the simulator and its GL context."""
@@ -88,7 +88,7 @@ class Control(gym.Env[Any, Any]):
 def halve(picture: Any) -> Any:
     """Half the size, each pixel the mean of four: without it a draft's thin poles jump from pixel to pixel, or vanish.
 
-    Quicker on a processor than multisampling. (2 H, 2 W, 3) -> (H, W, 3), uint8.
+    Faster on a CPU than multisampling. (2 H, 2 W, 3) -> (H, W, 3), uint8.
     """
     rows = picture[::2].astype(np.uint16) + picture[1::2]
     return ((rows[:, ::2] + rows[:, 1::2] + 2) // 4).astype(np.uint8)

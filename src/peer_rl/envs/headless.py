@@ -1,4 +1,4 @@
-"""MuJoCo's pictures on a machine without a screen. Training from state draws nothing."""
+"""Rendering MuJoCo on a machine without a screen. Training from state renders nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from peer_rl.errors import ConfigError
 
-MENDS = {"osmesa": "apt-get install libosmesa6", "egl": "apt-get install libegl1 libgl1-mesa-dri libopengl0"}
-"""Debian's packages. On a processor both are equally quick, and OSMesa is much less to install."""
+FIXES = {"osmesa": "apt-get install libosmesa6", "egl": "apt-get install libegl1 libgl1-mesa-dri libopengl0"}
+"""Debian's packages. On a CPU both are equally fast, and OSMesa is the smaller one."""
 _LIBRARIES = {"osmesa": ("OSMesa",), "egl": ("EGL", "OpenGL")}
 _TRIAL = """
 from peer_rl.envs.headless import choose_backend
@@ -39,7 +39,7 @@ def choose_backend() -> str:
         if _found(backend):
             os.environ["MUJOCO_GL"] = backend
             return backend
-    raise ConfigError(f"drawing MuJoCo without a screen needs a GL library; run: {MENDS['osmesa']}")
+    raise ConfigError(f"drawing MuJoCo without a screen needs a GL library; run: {FIXES['osmesa']}")
 
 
 def check_backend() -> str:
@@ -47,7 +47,7 @@ def check_backend() -> str:
     given = os.environ.get("MUJOCO_GL", "").lower()
     if sys.platform == "linux" and given in _LIBRARIES and not _found(given):
         names = " and ".join(f"lib{name}" for name in _LIBRARIES[given])
-        raise ConfigError(f"MUJOCO_GL is {given}, which needs {names}; unset it, or run: {MENDS[given]}")
+        raise ConfigError(f"MUJOCO_GL is {given}, which needs {names}; unset it, or run: {FIXES[given]}")
     return given
 
 
@@ -57,7 +57,7 @@ def found_backends() -> list[str]:
 
 
 def try_drawing() -> str:
-    """Draw a picture in a process of its own; what went wrong, or an empty string."""
+    """Render a frame in a subprocess; returns the error, or an empty string."""
     try:
         result = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ def _found(backend: str) -> bool:
 
 
 def _has_screen() -> bool:
-    """Whether a window could be opened: a DISPLAY that nobody answers for, as in many a terminal, is no screen."""
+    """Whether a window could be opened: a DISPLAY without a server behind it is no screen."""
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False
     if find_spec("glfw") is None:  # MuJoCo brings it
@@ -88,9 +88,9 @@ def _has_graphics_card() -> bool:
 
 
 def draw_quickly(model: Any) -> None:
-    """No shadows, mirrors or multisampling: several times the pictures a second on a processor.
+    """Turn off shadows, reflections and multisampling: several times the frames per second on a CPU.
 
-    ``model`` is MuJoCo's. Comes before the first picture; the physics does not know.
+    ``model`` is MuJoCo's. Call it before the first frame; the physics is unaffected.
     """
     model.vis.quality.offsamples = 0
     model.light_castshadow[:] = 0

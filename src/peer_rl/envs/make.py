@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
-from peer_rl.envs.pixels import StackedFrames, is_picture
+from peer_rl.envs.pixels import StackedFrames, is_image
 from peer_rl.envs.simulators import check_installed, engine_of, quiet, settle
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
@@ -27,13 +27,13 @@ TIME_LIMIT = 10_000
 
 
 def env_of(config: AnyRunConfig, *, render_mode: str | None = None) -> Env:
-    """A run's environment, with ``render_mode`` for a film of it. Everybody who plays in it makes it here."""
+    """A run's environment; ``render_mode`` is for videos. Training and evaluation both make it here."""
     check_environment(config)
     picture, limit = picture_of(config), config.max_episode_steps
     env = make_env(task_of(config), picture=picture, max_episode_steps=limit, render_mode=render_mode)
     if config.frame_stack is not None and not isinstance(env, StackedFrames):
         env.close()
-        raise ConfigError(f"task {config.task} shows no pictures that could be stacked; leave out --frame-stack")
+        raise ConfigError(f"task {config.task} gives no frames that could be stacked; leave out --frame-stack")
     if config.encoding == "one-hot":
         return env
     if not isinstance(env.observation_space, spaces.Discrete):
@@ -66,7 +66,7 @@ def make_env(
     elif max_episode_steps is None and not limited:
         env = gym.wrappers.TimeLimit(env, TIME_LIMIT)
     _check_spaces(task, env)
-    return StackedFrames(env, task.stack) if is_picture(env.observation_space) else env
+    return StackedFrames(env, task.stack) if is_image(env.observation_space) else env
 
 
 def _registered(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
@@ -104,7 +104,7 @@ def _unknown(task: Task, error: Exception) -> str:
 def _control(task: Task, picture: Picture | None, render_mode: str | None, *, endless: bool) -> Env:
     check_installed(task, "dmc")
     check_backend()
-    # from state nothing is drawn, but who draws is fixed when dm_control is imported, and a film may come later
+    # from state nothing is rendered, but the renderer is fixed when dm_control is imported, and a video may follow
     with contextlib.nullcontext() if picture or render_mode else contextlib.suppress(ConfigError):
         choose_backend()
     try:
@@ -113,8 +113,8 @@ def _control(task: Task, picture: Picture | None, render_mode: str | None, *, en
 
             return Control(task, picture=picture, endless=endless, render_mode=render_mode)
     except Exception as error:
-        mend = " (if it cannot draw, peer-rl doctor tells what to install)" if picture or render_mode else ""
-        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}{mend}") from error
+        fix = " (if rendering fails, peer-rl doctor says what to install)" if picture or render_mode else ""
+        raise ConfigError(f"cannot make task {task.name}: {_reason(error)}{fix}") from error
 
 
 def _atari(task: Task, max_episode_steps: int | None, render_mode: str | None) -> Env:
@@ -128,7 +128,7 @@ def _atari(task: Task, max_episode_steps: int | None, render_mode: str | None) -
 
 def _check_version(task: Task) -> None:
     """gym/Hopper would be another environment with another Gymnasium: a run says which one it was (law 8)."""
-    with contextlib.suppress(gym.error.Error):  # a name that is no name: gym.make tells
+    with contextlib.suppress(gym.error.Error):  # gym.make explains a malformed id
         space, name, version = parse_env_id(task.make.rpartition(":")[2])
         newest = find_highest_version(space, name)
         if version is None and newest is not None:
@@ -144,7 +144,7 @@ def _factory(task: Task, render_mode: str | None) -> Env:
     factory = load_object(task.make)
     if render_mode and "render_mode" not in inspect.signature(factory).parameters:
         raise ConfigError(
-            f"task {task.name} cannot be drawn: let its factory take render_mode, and render() return an rgb_array"
+            f"task {task.name} cannot be rendered: let its factory take render_mode, and render() return an rgb_array"
         )
     try:
         env = factory(render_mode=render_mode) if render_mode else factory()
@@ -172,7 +172,7 @@ def _check_spaces(task: Task, env: Env) -> None:
 
 
 def spec_of(env: Env) -> EnvSpec:
-    """What the agent is told about ``env``."""
+    """The spec of an environment."""
     seen, acted = env.observation_space, env.action_space
     integer = isinstance(env, IntegerState)
     one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) and not integer else 0

@@ -1,4 +1,4 @@
-"""Pictures as agents see them: channels first, the last few frames in one observation."""
+"""Frames as agents see them: channels first, the last few stacked into one observation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gymnasium import spaces
 from gymnasium.wrappers import FrameStackObservation, ReshapeObservation, TransformObservation
 
 
-def is_picture(space: spaces.Space[Any]) -> bool:
-    """Whether observations are pictures of bytes: (H, W), (H, W, 1) or (H, W, 3)."""
+def is_image(space: spaces.Space[Any]) -> bool:
+    """Whether observations are images of bytes: (H, W), (H, W, 1) or (H, W, 3)."""
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8:
         return False
     return len(space.shape) == 2 or (len(space.shape) == 3 and space.shape[2] in (1, 3))
@@ -25,7 +25,7 @@ class StackedFrames(ReshapeObservation[Any, Any, Any]):
         channels = rest[0] if rest else 1
 
         def channels_first(frame: Any) -> Any:
-            # a copy: some environments write into one array for ever, and the stack keeps its frames
+            # a copy: some environments reuse one array, and the stack keeps its frames
             return frame.reshape(height, width, channels).transpose(2, 0, 1).copy()
 
         space = spaces.Box(0, 255, (channels, height, width), np.uint8)

@@ -48,7 +48,7 @@ def check_installed(task: Task, engine: str) -> None:
 
 @contextlib.contextmanager
 def quiet(engine: str) -> Iterator[None]:
-    """No chatter while an environment is made: PyBullet's build date, ALE's banner, everybody's deprecations."""
+    """Silence PyBullet's build date, ALE's banner and deprecation warnings while an environment is made."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium warns of every version that is not the newest
         silence = {
@@ -84,7 +84,7 @@ def _silent_descriptors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_mujoco_warnings() -> Iterator[None]:
-    """HalfCheetah's model makes MuJoCo warn of its own syntax, on stderr and in a MUJOCO_LOG.TXT beside the user."""
+    """HalfCheetah's model makes MuJoCo warn of its own syntax, on stderr and in MUJOCO_LOG.TXT."""
     import mujoco
 
     before = mujoco.get_mju_user_warning()
@@ -109,7 +109,7 @@ def _no_absl_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_ale_banner() -> Iterator[None]:
-    """ALE greets on stderr when the first game is made. Its environments ask for errors only, right after that."""
+    """ALE prints a banner on stderr when the first game is made; its environments silence it only afterwards."""
     import ale_py
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)

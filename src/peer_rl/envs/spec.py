@@ -1,4 +1,4 @@
-"""What an agent is told about its environment: shapes and types, nothing else."""
+"""What an agent knows of its environment: shapes and types, nothing else."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class EnvSpec:
             raise ConfigError(f"obs must have shape {expected}, or (batch, ...) of it, but has {array.shape}")
         if self.is_image and array.dtype.kind not in "iu":  # floats in [0, 1] would all become 0
             raise ConfigError(f"obs must be frames of whole numbers from 0 to 255, but is {array.dtype}")
-        return np.array(array, dtype=self.observation_dtype)  # a copy: some environments write into one array for ever
+        return np.array(array, dtype=self.observation_dtype)  # a copy: some environments reuse one array
 
     def decode(self, action: Any) -> Any:
         """An agent's action, or a batch of them, as the environment takes it."""
         if self.actions:
             return action + self.action_start
         low, high, centre, half = self._action_range
-        # in double precision, and never a rounding error outside; exactly the action where the range is [-1, 1]
+        # in double precision and clipped, so that rounding never leaves the range; exact where the range is [-1, 1]
         scaled: Array = (centre + half * action).clip(low, high).astype(np.float32)
         return scaled.reshape((*action.shape[:-1], *self.action_shape))
 
@@ -98,7 +98,7 @@ class EnvSpec:
         return low, high, (high + low) / 2, (high - low) / 2
 
     def random_action(self, rng: np.random.Generator) -> Any:
-        """Any of an agent's actions, all alike."""
+        """A uniformly random action of the agent."""
         if self.actions:
             return rng.integers(self.actions)
         return rng.uniform(-1.0, 1.0, self.action_size).astype(np.float32)

@@ -90,7 +90,7 @@ class OnPolicyTrainer:
             self._learn()
         self._observe(final=True)
         self.save()
-        self.recorder.tell(final=True)
+        self.recorder.report(final=True)
 
     def _learn(self) -> None:
         view = AgentView(self.env, self.spec, self.config.seed, self._stopped)
@@ -149,7 +149,7 @@ class OnPolicyTrainer:
         if self.recorder.evaluation_due(final=final):
             with untouched_generators():
                 self.recorder.evaluate(final=final)
-        self.recorder.tell()
+        self.recorder.report()
 
     def save(self) -> None:
         """Publish the final policy."""

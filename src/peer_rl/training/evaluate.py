@@ -1,4 +1,4 @@
-"""Evaluation: the policy without exploration, in an environment and with random streams of its own."""
+"""Evaluation: the policy without exploration, with an environment and random streams of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Quota:
-    """How much an evaluation plays: whole episodes, at least so many, and agent steps, at least so many."""
+    """How much an evaluation plays: a least number of whole episodes and of agent steps."""
 
     episodes: int
     steps: int = 0
@@ -41,7 +41,7 @@ class Quota:
         return len(played.returns) >= self.episodes and sum(played.lengths) >= self.steps
 
     def share(self, played: Evaluation) -> str:
-        """How much of it is played, for people."""
+        """How much of it is played, as text."""
         if len(played.returns) < self.episodes:
             return f"{len(played.returns)}/{self.episodes}"
         return f"{sum(played.lengths)}/{self.steps} steps"
@@ -57,7 +57,7 @@ def evaluate(
     enough: Callable[[Evaluation], bool] = lambda played: False,
     show: Callable[[Evaluation], None] = lambda played: None,
 ) -> Evaluation:
-    """Play one episode per seed, until that is ``enough`` or there are no more; ``show`` hears of every step."""
+    """Play one episode per seed until ``enough`` says so or the seeds run out; ``show`` is called at every step."""
     played = Evaluation([], [], [])
     for seed in seeds:
         observation, _ = env.reset(seed=seed)

@@ -1,6 +1,6 @@
-"""TensorBoard and Weights & Biases as mirrors: they are given each row that a log is given, and decide nothing.
+"""TensorBoard and Weights & Biases as mirrors of the logs.
 
-The JSON lines are the record of a run, with a mirror or without; no mirror is ever read.
+The JSON lines are the record of a run; a mirror receives the same rows and is never read.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _COUNTERS = ("step", "frame", "episode")
 
 
 class Mirror(Protocol):
-    """A second place for a run's numbers. Made before the run; opened when it goes on; closed whatever happens."""
+    """A second destination for a run's numbers: created before the run, opened when it starts, always closed."""
 
     def open(self, run: Path, config: AnyRunConfig, step: int) -> None:
-        """The run goes on from ``step``: whatever was shown of later steps will come again."""
+        """The run starts or resumes at ``step``; rows of later steps will be written again."""
 
     def write(self, log: str, row: dict[str, Any]) -> None:
         """A row of ``log``, with its counters."""
@@ -45,7 +45,7 @@ def scalars(log: str, row: dict[str, Any]) -> dict[str, float]:
 
 
 class TensorBoard:
-    """Event files in ``RUN/tensorboard``. A resumed run takes back what came after its checkpoint."""
+    """Event files in ``RUN/tensorboard``. A resumed run discards points after its checkpoint."""
 
     def __init__(self) -> None:
         _require("tensorboard")
@@ -82,7 +82,7 @@ class TensorBoard:
 class WandB:
     """A run in a W&B project. W&B's own settings hold (``WANDB_MODE=offline``, ``WANDB_ENTITY``, ...).
 
-    Trouble with the service ends the mirror, with one line for people, and never the run.
+    A failure of the service stops the mirror with one printed line; the run continues.
     """
 
     def __init__(self, project: str = PROJECT) -> None:
@@ -125,7 +125,7 @@ class WandB:
         """Nothing to do: W&B's own process has the rows already."""
 
     def close(self, *, failed: bool) -> None:
-        """Tell W&B how the run ended."""
+        """Finish the W&B run with its exit code."""
         if self._run is not None:
             run, self._run = self._run, None
             try:
@@ -136,7 +136,7 @@ class WandB:
     def _give_up(self, error: Exception) -> None:
         self._run = None
         reason = " ".join(str(error).split()) or type(error).__name__
-        print(f"peer-rl: W&B cannot be used ({reason}); training goes on without it", file=sys.stderr, flush=True)
+        print(f"peer-rl: W&B cannot be used ({reason}); training continues without it", file=sys.stderr, flush=True)
 
 
 def _require(package: str) -> None:

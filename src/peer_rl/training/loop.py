@@ -1,4 +1,4 @@
-"""The loop that trains every agent: it owns when things happen; the agent owns what is learned."""
+"""The training loop of every agent. The loop decides when things happen, the agent what is learned."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Trainer:
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """Train until the budget is used up; a run that is finished already is left as it is."""
+        """Train until the budget is spent; a finished run is left as it is."""
         self._resume()
         if self.finished():
             if self.run.state() != "finished":  # killed between the last checkpoint and the last status
@@ -88,7 +88,7 @@ class Trainer:
                 self.save()
         self.observers.observe(final=True)
         self.save()
-        self.observers.tell(final=True)
+        self.observers.report(final=True)
 
     def __enter__(self) -> Trainer:
         return self
@@ -98,11 +98,11 @@ class Trainer:
         self.observers.close(failed=problem[0] is not None)
 
     def finished(self) -> bool:
-        """Whether the budget, in steps or episodes, is used up."""
+        """Whether the budget, in steps or episodes, is spent."""
         return self.progress.done >= self.progress.total
 
     def play_episode(self) -> None:
-        """One episode, learning along the way. Its environment seed depends on nothing but its number."""
+        """Play one episode and learn. Its environment seed depends only on the run's seed and the episode's number."""
         learning = self.config.learning
         seed = episode_seed(self.config.seed, "environment", self.progress.episode)
         observation, _ = self.env.reset(seed=seed)
@@ -126,18 +126,18 @@ class Trainer:
             self.progress.step += 1
             self.learn()
             if self.finished() and not over:
-                return  # the budget ends inside an episode, which then has no return
+                return  # the budget ends inside an episode, which has no return
             if not over:
                 self.observers.observe()
         if learning.update_after_episodes:
             self._update(length // learning.update_every * learning.updates)
         self.progress.episode += 1
         self.observers.episode(total, length)
-        if not self.finished():  # else the last observation, the final one, is still to come
+        if not self.finished():  # otherwise train() makes the final observation
             self.observers.observe()
 
     def _see(self, observation: Any) -> Array:
-        """The observation as the agent reads it; one NaN in the replay would come back for ever."""
+        """The observation as the agent reads it. A NaN stops the run before it reaches the replay."""
         obs = self.spec.encode(observation)
         if not np.isfinite(obs).all():
             raise self.run.stopped(self.step, "the environment gave an observation that is not finite")
@@ -148,7 +148,7 @@ class Trainer:
         if self.step < self.config.learning.start_steps:
             return self.spec.random_action(self.streams.explore.numpy)
         action = self.agent.act(obs[None], first=np.array([first]), explore=True, rng=self.streams.explore)[0]
-        if not np.isfinite(action).all():  # a simulator may take a NaN badly
+        if not np.isfinite(action).all():  # some simulators crash on a NaN
             raise self.run.stopped(self.step, f"the agent's action became {action}")
         return action
 
@@ -168,7 +168,7 @@ class Trainer:
         for index in range(count):
             if index % 100 == 99:  # a long round
                 self.progress.note = f"update {index + 1}/{count}"
-                self.observers.tell()
+                self.observers.report()
             batch = self.replay.sample(self.streams.replay.numpy)
             try:
                 update = self.agent.update(batch, index=self.progress.updates, rng=self.streams.update)
@@ -193,7 +193,7 @@ class Trainer:
             raise self.run.stopped(self.step, "a weight became NaN or infinite")
         counters = {name: getattr(self.progress, name) for name in _COUNTERS}
         loop = {**counters, **self.observers.state_dict(), "streams": self.streams.state_dict()}
-        loop["regularizer"] = regularizer  # beside the agent: a policy is loaded without one
+        loop["regularizer"] = regularizer  # apart from the agent: a policy is loaded without one
         components = {"agent": agent, "loop": loop, "replay": self.replay.state_dict()}
         self.run.checkpoints.save(self.step, components, self.replay.ring, self.observers.commit())
         self._saved = time.monotonic()

@@ -1,4 +1,4 @@
-"""Freed memory stays with the process, because every update needs as much again."""
+"""Keeps freed memory in the process, because every update allocates as much again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _KEPT = 512 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Ask glibc not to hand freed arrays back to the system; True if it agreed.
+    """Ask glibc not to return freed arrays to the system; True if it agreed.
 
-    By default glibc gives large arrays back when they are freed, and an update that frees a few of them pays for
-    getting them again, page by page, at the next: 4 to 8 % of its CPU time for a 256x256 twin critic at batch 256
-    (``benchmarks/peer_overhead.py``, two runs on a shared machine). No number changes, only where arrays lie; up to
-    512 MiB that were freed stay with the process.
+    By default glibc returns large arrays when they are freed, and the next update pays for getting them again,
+    page by page: 4 to 8 % of its CPU time for a 256x256 twin critic at batch 256
+    (``benchmarks/peer_overhead.py``, two runs on a shared machine). No number changes; up to
+    512 MiB of freed memory stay with the process.
 
-    Nothing happens where there is no glibc (macOS, Windows, musl), nor to a threshold that the user has set with
-    ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES``. Calling it again does no harm.
+    Does nothing where there is no glibc (macOS, Windows, musl), nor to a threshold that the user has set with
+    ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES``. It may be called again.
     """
     if sys.platform != "linux":
         return False

@@ -1,4 +1,4 @@
-"""What watches a run: metrics, diagnostics, evaluation, progress. Nothing here may change what is learned (law 2)."""
+"""Observers of a run: metrics, diagnostics, evaluation, progress. None may change what is learned (law 2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from peer_rl.training.files import Committed
 from peer_rl.training.gridworld_probe import probe
 from peer_rl.training.loggers import Mirror
 from peer_rl.training.metrics import Window
-from peer_rl.training.representation import inspect
+from peer_rl.training.representation import measure
 from peer_rl.training.rundir import LOGS, RunDirectory
 
 _SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
@@ -34,7 +34,7 @@ _SHOW_SECONDS, _STATUS_SECONDS, _TIMING_SECONDS = 0.2, 1.0, 10.0
 
 @dataclass
 class Progress:
-    """Where a run stands: the loop counts in it, everybody else reads. ``total`` is in the budget's own unit."""
+    """A run's counters: the loop writes them, everything else reads. ``total`` is in the budget's unit."""
 
     unit: str
     total: int
@@ -47,9 +47,9 @@ class Progress:
     cosine: float = math.nan
     drd: float = math.nan
     note: str = ""
-    """What goes on while no steps are counted."""
+    """What is happening while no steps are counted."""
     plan: str = ""
-    """Something to know before the run goes on."""
+    """Something to know before the run starts."""
 
     @property
     def frame(self) -> int:
@@ -58,12 +58,12 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """How much of ``total`` is used up."""
+        """How much of ``total`` is spent."""
         return self.episode if self.unit == "episodes" else self.step
 
 
 class Recorder:
-    """Evaluates a run, writes its logs, and tells people how it goes, whoever learns."""
+    """Evaluates a run, writes its logs and reports its progress, whichever loop trains."""
 
     agent: Actor
 
@@ -86,7 +86,7 @@ class Recorder:
         self._first_step = 0
 
     def begin(self) -> None:
-        """The run goes on from where ``progress`` stands."""
+        """Start or resume at ``progress.step``."""
         for mirror in self.mirrors:
             mirror.open(self.run.path, self.config, self.progress.step)
 
@@ -96,18 +96,18 @@ class Recorder:
         self.write("metrics", {"return": total, "length": length})
 
     def evaluation_due(self, *, final: bool = False) -> bool:
-        """Whether the agent is to be evaluated at this step, where it has not been yet."""
+        """Whether an evaluation is due at this step and not done yet."""
         step = self.progress.step
         return _due(step, self.config.protocol.eval_every, final) and self.evaluated_at != step
 
     def evaluate(self, *, final: bool = False) -> None:
-        """Play episodes without exploration and write them down. The ``final`` evaluation has a quota of its own."""
+        """Play episodes without exploration and log them. The ``final`` evaluation has its own quota."""
         self.evaluated_at = step = self.progress.step
         seed, quota = self.config.seed, self._quota(final=final)
 
         def show(played: Evaluation) -> None:
             self.progress.note = f"{'final ' * final}evaluation {quota.share(played)}"
-            self.tell()
+            self.report()
 
         try:
             result = evaluate(
@@ -122,7 +122,7 @@ class Recorder:
         except RunError as error:
             raise self.run.stopped(step, str(error)) from error
         self.progress.note = ""
-        # episodes played for the sake of steps are not in the score: every run's is over the same number
+        # episodes beyond the quota are left out of the score, so that every run averages over the same number
         self.progress.evaluation = mean = float(np.mean(result.returns[: quota.episodes]))
         row = {"mean": mean, "returns": result.returns, "lengths": result.lengths, "seeds": result.seeds}
         self.write("eval", {**row, "final": True} if final else row)
@@ -134,7 +134,7 @@ class Recorder:
         return Quota(protocol.eval_episodes)
 
     def write(self, log: str, row: dict[str, Any]) -> None:
-        """Append a line, with both counters (law 7); mirrors get it too."""
+        """Append a line with both counters (law 7), also to the mirrors."""
         progress = self.progress
         line = {"step": progress.step, "frame": progress.frame, "episode": progress.episode, **row}
         self.run.logs[log].write(line)
@@ -148,8 +148,8 @@ class Recorder:
             mirror.flush()
         return {name: self.run.logs[name].commit() for name in LOGS}
 
-    def tell(self, *, final: bool = False) -> None:
-        """Progress for people, by the clock; nothing that law 3 covers is written here."""
+    def report(self, *, final: bool = False) -> None:
+        """Report progress, by the clock; law 3 covers nothing that is written here."""
         now = time.monotonic()
         if now - self._shown < _SHOW_SECONDS and not final:
             return
@@ -168,7 +168,7 @@ class Recorder:
             self.write_status("finished" if final else "running")
 
     def write_status(self, state: str) -> None:
-        """Where the run stands, for other processes."""
+        """Write status.json for other processes."""
         progress = self.progress
         self.run.write_status(
             state,
@@ -189,7 +189,7 @@ class Recorder:
 
 
 class Observers(Recorder):
-    """Everything that watches our own loop: what ``Recorder`` does, windows of metrics, and diagnostics."""
+    """The observers of our own loop: ``Recorder``, windows of metrics, and diagnostics."""
 
     agent: Agent
 
@@ -210,10 +210,10 @@ class Observers(Recorder):
         self.agent, self.replay, self.rng = agent, replay, rng
         self.probe = probe if find_task(config.task).suite == "gridworld" else None
         self.window = Window()
-        self.inspected_at = -1
+        self.diagnosed_at = -1
 
     def add(self, metrics: dict[str, Tensor]) -> None:
-        """One update's metrics, for the window that is written next."""
+        """Add one update's metrics to the current window."""
         self.window.add(metrics)
 
     def observe(self, *, final: bool = False) -> None:
@@ -221,11 +221,11 @@ class Observers(Recorder):
         step, protocol = self.progress.step, self.config.protocol
         if step % protocol.log_every == 0 or final:
             self._log_window()
-        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.inspected_at != step:
-            self._inspect()
+        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.diagnosed_at != step:
+            self._diagnose()
         if self.evaluation_due(final=final):
             self.evaluate(final=final)
-        self.tell()
+        self.report()
 
     def _log_window(self) -> None:
         means = self.finite_means()
@@ -241,10 +241,10 @@ class Observers(Recorder):
                 raise self.run.stopped(self.progress.step, f"{name} became {value}")
         return means
 
-    def _inspect(self) -> None:
-        self.inspected_at = self.progress.step
+    def _diagnose(self) -> None:
+        self.diagnosed_at = self.progress.step
         try:
-            found = inspect(self.agent, self.replay, self.rng)
+            found = measure(self.agent, self.replay, self.rng)
             if self.probe is not None:
                 found |= self.probe(self.agent, self.spec, self.rng)
         except ValueError as error:  # features that are not finite
@@ -257,13 +257,13 @@ class Observers(Recorder):
         """What was written last, and the metrics not yet written."""
         return {
             "evaluated_at": self.evaluated_at,
-            "inspected_at": self.inspected_at,
+            "inspected_at": self.diagnosed_at,
             "window": self.window.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
-        """The inverse of ``state_dict``; ``progress`` already stands at the checkpoint's step."""
-        self.evaluated_at, self.inspected_at = state["evaluated_at"], state["inspected_at"]
+        """The inverse of ``state_dict``; ``progress`` is already at the checkpoint's step."""
+        self.evaluated_at, self.diagnosed_at = state["evaluated_at"], state["inspected_at"]
         self.window.load_state_dict(state["window"], device)
         self._first_step = self.progress.step
 

@@ -1,4 +1,4 @@
-"""How torch computes on the processor while something trains."""
+"""CPU settings of torch during training."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import torch
 
 @contextmanager
 def processor(threads: int) -> Iterator[None]:
-    """So many threads, and numbers below 1.2e-38 taken for zero; afterwards as it was before.
+    """Set torch's thread count and flush subnormal numbers to zero; restore both afterwards.
 
-    Adam's mean of a gradient that stays zero (a dead unit, an action not drawn) shrinks by a tenth at each update until
-    it is subnormal, and stays there for good, because 0.9 times the smallest number is rounded back to it. Processors
-    take some hundred cycles for such a number. They move no weight: divided by Adam's epsilon they are 1e-30.
+    Adam's mean of a gradient that stays zero (a dead unit, an action that is not drawn) decays until it is subnormal
+    and stays there, because 0.9 times the smallest number rounds back to it. A processor takes about a hundred cycles
+    for an operation on such a number. Flushing moves no weight: divided by Adam's epsilon these means are 1e-30.
 
-    Threads that torch has started already keep their own arithmetic; those that it starts from here on take this one.
+    Threads that torch started earlier keep their own mode; threads started from here on use this one.
     """
-    before, flushed = torch.get_num_threads(), _takes_subnormals_for_zero()
+    before, flushed = torch.get_num_threads(), _flushes_subnormals()
     torch.set_flush_denormal(True)
     torch.set_num_threads(threads)
     try:
@@ -28,5 +28,5 @@ def processor(threads: int) -> Iterator[None]:
         torch.set_flush_denormal(flushed)
 
 
-def _takes_subnormals_for_zero() -> bool:
+def _flushes_subnormals() -> bool:
     return not torch.full((), 1e-39).mul(1.0).ne(0).item()

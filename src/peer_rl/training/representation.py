@@ -1,4 +1,4 @@
-"""One line of diagnostics.jsonl: the representation's health on a batch of the replay, and the task's probe."""
+"""One line of diagnostics.jsonl: the state of the representation on a batch of the replay."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from peer_rl.replay.replay import Replay
 from peer_rl.rng import Stream
 
 
-def inspect(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
-    """DRD, cosine, norms, rank and the regularizer's share of the gradient; leaves no trace in agent and replay."""
+def measure(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
+    """DRD, cosine, norms, rank and gradient ratio; changes neither agent nor replay."""
     # not compiled: the ratio takes two gradients of one graph, and a compiled graph gives only one
     with torch.enable_grad(), torch.compiler.set_stance("force_eager"):
         td = agent.temporal_difference(replay.peek(rng.numpy), rng)

@@ -50,7 +50,7 @@ def run_path(config: AnyRunConfig, runs: Path) -> Path:
 
 
 def command_of(config: AnyRunConfig) -> list[str]:
-    """The command that trains this run, whoever started it: every setting that is not the task's default."""
+    """The command that trains this run, with every setting that differs from the task's default."""
     base = as_dict(defaults(config.agent, config.task, profile=config.profile)[0])
     mine = {path: value for path, value in as_dict(config).items() if path not in ("agent", "task", "preset", "device")}
     words = ["peer-rl", "train", config.agent, "--task", config.task]
@@ -100,7 +100,7 @@ def check_places(path: Path) -> None:
 
 
 class RunDirectory:
-    """A run that this process writes, and no other: use it in a ``with`` block."""
+    """A run that this process, and no other, writes: use it in a ``with`` block."""
 
     def __init__(self, path: Path, config: AnyRunConfig) -> None:
         from peer_rl.training.checkpoint import Checkpoints  # here: reading runs needs no torch
@@ -159,7 +159,7 @@ class RunDirectory:
         differing = [name for name in {**theirs, **mine} if theirs.get(name) != mine.get(name)]
         if differing:
             changes = ", ".join(f"{name} was {theirs.get(name)} and is {mine.get(name)}" for name in differing)
-            raise RunError(f"{self.path} was begun with other settings: {changes}; choose another --runs")
+            raise RunError(f"{self.path} was started with other settings: {changes}; choose another --runs")
 
     def open(self, ring: Ring | None = None) -> Checkpoint | None:
         """Verify the newest checkpoint, cut the logs back to it and open them; ``ring`` gets the replay's rows."""
@@ -208,7 +208,7 @@ class RunDirectory:
         replace_file(path, json.dumps(manifest, indent=1).encode())
 
     def state(self) -> str:
-        """The state that ``write_status`` wrote last, empty before the first."""
+        """The state in status.json; empty if there is none."""
         path = self.path / "status.json"
         return str(read_json(path).get("state")) if path.exists() else ""
 
@@ -227,7 +227,7 @@ class RunDirectory:
 
 
 def _environment(task: Task, config: AnyRunConfig) -> str:
-    """What was played; for a task that draws for its agent, also how, since pictures depend on who draws them."""
+    """The environment; for a task from pixels also its renderer, on which the frames depend."""
     picture = picture_of(config)
     if picture is None:
         return task.make

@@ -1,4 +1,4 @@
-"""Films of a policy: play episodes, and write what the environment draws as an mp4."""
+"""Videos of a policy: play episodes and write the rendered frames as an mp4."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def record(
     max_steps: int | None = None,
     show: Callable[[int, int], None] = lambda episode, step: None,
 ) -> Evaluation:
-    """Film one episode per seed into ``out``. ``env`` was made with ``render_mode="rgb_array"``.
+    """Record one episode per seed into ``out``. ``env`` was made with ``render_mode="rgb_array"``.
 
-    ``fps`` is the environment's own if not given, ``max_steps`` cuts every episode short, ``show`` hears of progress.
+    ``fps`` is the environment's own if not given, ``max_steps`` limits every episode, ``show`` receives the progress.
     """
     returns, lengths = [], []
-    with Film(out, float(fps or env.metadata.get("render_fps") or _FPS)) as film:
+    with Video(out, float(fps or env.metadata.get("render_fps") or _FPS)) as video:
         for index, seed in enumerate(seeds):
             observation, _ = env.reset(seed=seed)
-            film.add(draw(env))
+            video.add(draw(env))
             total, length, over = 0.0, 0, False
             while not over and length != max_steps:
                 observation, reward, terminated, truncated, _ = env.step(act(observation, length == 0))
-                film.add(draw(env))
+                video.add(draw(env))
                 total, length, over = total + float(reward), length + 1, terminated or truncated
                 show(index, length)
             returns.append(total)
@@ -59,34 +59,34 @@ def record(
 
 
 def draw(env: Env) -> Frame:
-    """The environment's picture, height x width x 3."""
+    """The rendered frame, height x width x 3."""
     try:
-        picture = env.render()
+        frame = env.render()
     except gym.error.DependencyNotInstalled as error:
-        raise ConfigError(f"the environment cannot be drawn: {error}") from error
+        raise ConfigError(f"the environment cannot be rendered: {error}") from error
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigError(f"the environment cannot be drawn ({reason}); peer-rl doctor may know why") from error
-    if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape[2:] == (3,)):
+        raise ConfigError(f"the environment cannot be rendered ({reason}); peer-rl doctor may say why") from error
+    if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.shape[2:] == (3,)):
         raise ConfigError(
-            "the environment cannot be drawn: with render_mode='rgb_array' its render() must return an array of bytes, "
-            f"height x width x 3, but returned {getattr(picture, 'shape', type(picture).__name__)}"
+            "the environment cannot be rendered: with render_mode='rgb_array', render() must return an array of bytes, "
+            f"height x width x 3, but returned {getattr(frame, 'shape', type(frame).__name__)}"
         )
-    return picture
+    return frame
 
 
-class Film:
-    """An mp4 that appears under its name when it is complete: use it in a ``with`` block."""
+class Video:
+    """An mp4 that appears under its name when it is complete; use it in a ``with`` block."""
 
     def __init__(self, path: Path, fps: float) -> None:
         if path.suffix != ".mp4":
             raise ConfigError(f"a video's name must end in .mp4, but is {path}")
         self.path, self.fps = path, fps
-        self._part = path.with_name(f".{path.stem}.part.mp4")  # ffmpeg tells the format by the last suffix
+        self._part = path.with_name(f".{path.stem}.part.mp4")  # ffmpeg takes the format from the last suffix
         self._shape: tuple[int, ...] = ()
         self._writer: Generator[None, Frame | None, None] | None = None
 
-    def __enter__(self) -> Film:
+    def __enter__(self) -> Video:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_dir():
@@ -97,12 +97,12 @@ class Film:
         return self
 
     def add(self, frame: Frame) -> None:
-        """Append a picture; all must have the first one's size."""
+        """Append a frame; all must have the size of the first."""
         if self._writer is None:
             self._shape = frame.shape
             self._writer = self._start(frame)
         if frame.shape != self._shape:
-            raise ConfigError(f"the environment's pictures change their size, from {self._shape} to {frame.shape}")
+            raise ConfigError(f"the environment's frames change their size, from {self._shape} to {frame.shape}")
         try:
             self._writer.send(np.ascontiguousarray(_even(frame)))
         except OSError as error:
@@ -135,7 +135,7 @@ class Film:
                 self._part.unlink(missing_ok=True)
 
     def _publish(self) -> None:
-        """Name it if it can be read: ffmpeg tells us no exit code, but cannot read what it could not finish."""
+        """Publish the file if it can be read: ffmpeg gives no exit code, but cannot read an unfinished file."""
         import imageio_ffmpeg
 
         try:
@@ -149,6 +149,6 @@ class Film:
 
 
 def _even(frame: Frame) -> Frame:
-    """yuv420p shares colours among 2 x 2 pixels: an odd edge is doubled."""
+    """yuv420p stores one colour for 2 x 2 pixels, so an odd edge is doubled."""
     height, width, _ = frame.shape
     return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge") if height % 2 or width % 2 else frame

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,6 +19,30 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Trains a tiny run once for all tests, and all of xdist's workers, that only read it: ``shared_run("dqn")``.
+
+    Takes what ``running.tiny_run`` takes, or a ``config``. Runs in another ``folder`` are others, trained anew.
+    """
+    from running import tiny_config
+
+    from peer_rl.launch.api import train
+
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+
+    def run(
+        agent: str, *, folder: str = "usual", checkpoint_seconds: float = 60.0, config: Any = None, **changes: Any
+    ) -> Path:
+        shared.mkdir(exist_ok=True)
+        with FileLock(shared / f"{agent}.lock"):  # a finished run is left as it is
+            settled = config or tiny_config(agent, **changes)
+            return train(settled, runs=shared / folder, checkpoint_seconds=checkpoint_seconds)
+
+    return run
 
 
 @pytest.fixture

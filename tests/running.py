@@ -4,13 +4,18 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from peer_rl.launch.api import train
 from peer_rl.settings import AGENTS, configure, find_agent
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
+from peer_rl.training.loop import Trainer
 from peer_rl.training.rundir import LOGS
 from peer_rl.training.trees import unpack
 
@@ -19,16 +24,16 @@ OURS = sorted(name for name, entry in AGENTS.items() if not entry.packages)
 
 _SMALL_NETWORKS = {"settings.actor.hidden": (16, 16), "settings.critic.hidden": (16, 16)}
 _CONTINUOUS: dict[str, object] = {
-    "steps": 900,
+    "steps": 300,
     "max_episode_steps": 47,
-    "learning.start_steps": 200,
-    "learning.buffer_size": 500,
+    "learning.start_steps": 100,
+    "learning.buffer_size": 180,
     "learning.batch_size": 32,
     "learning.update_every": 2,
-    "protocol.eval_every": 300,
+    "protocol.eval_every": 100,
     "protocol.eval_episodes": 2,
-    "protocol.diagnose_every": 150,
-    "protocol.log_every": 70,
+    "protocol.diagnose_every": 50,
+    "protocol.log_every": 25,
     **_SMALL_NETWORKS,
 }
 
@@ -39,24 +44,24 @@ _SMALL_ENCODER: dict[str, object] = {
 }
 
 _PIXELS: dict[str, object] = {
-    "steps": 900,
+    "steps": 300,
     "max_episode_steps": 47,
-    "learning.start_steps": 200,
-    "learning.buffer_size": 500,
+    "learning.start_steps": 100,
+    "learning.buffer_size": 180,
     "learning.update_every": 4,
-    "protocol.eval_every": 300,
+    "protocol.eval_every": 100,
     "protocol.eval_episodes": 2,
-    "protocol.diagnose_every": 150,
-    "protocol.log_every": 70,
+    "protocol.diagnose_every": 50,
+    "protocol.log_every": 25,
     "settings.epsilon_eval": 0.1,
     **_SMALL_ENCODER,
 }
 _RAINBOW: dict[str, object] = {
     **_PIXELS,
-    "learning.importance_steps": 300,
+    "learning.importance_steps": 100,
     "settings.hidden": 16,
     "settings.atoms": 11,
-    "settings.target_every": 30,
+    "settings.target_every": 20,
 }
 
 _PIXELS_CONTINUOUS: dict[str, object] = {
@@ -73,13 +78,13 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
         {
-            "steps": 900,
-            "learning.start_steps": 200,
-            "learning.buffer_size": 500,
-            "protocol.eval_every": 300,
+            "steps": 300,
+            "learning.start_steps": 100,
+            "learning.buffer_size": 180,
+            "protocol.eval_every": 100,
             "protocol.eval_episodes": 2,
-            "protocol.diagnose_every": 150,
-            "protocol.log_every": 70,
+            "protocol.diagnose_every": 50,
+            "protocol.log_every": 25,
         },
     ),
     "drq-dqn": ("pixel_envs:dot", {**_PIXELS, "settings.tau": 0.1, "settings.critic.hidden": (16,)}),
@@ -95,7 +100,7 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "curl-sac": ("pixel_envs:continuous_dot", _CURL_SAC),
     "drq-sac": ("pixel_envs:continuous_dot", _DRQ),
     "sac-ae": ("pixel_envs:continuous_dot", _PIXELS_CONTINUOUS),
-    "drq-v2": ("pixel_envs:continuous_dot", {**_DRQ, "settings.noise_steps": 300}),
+    "drq-v2": ("pixel_envs:continuous_dot", {**_DRQ, "settings.noise_steps": 100}),
     "ppo": (
         "gym/InvertedPendulum-v5",
         {
@@ -208,8 +213,30 @@ def leavings(path: Path) -> dict[str, bytes]:
     segments = read_checkpoint(last).segments  # cut at other places in a resumed run, so only their rows compare
     rows = [unpack((path / "checkpoint" / "replay" / segment["file"]).read_bytes()) for segment in segments]
     names = rows[0] if rows else ()
-    newest = {name: torch.cat([part[name] for part in rows])[-400:].numpy().tobytes() for name in names}
+    newest = {name: torch.cat([part[name] for part in rows])[-150:].numpy().tobytes() for name in names}
     return {**logs, **newest, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
+
+
+@contextmanager
+def interrupted(owner: type, method: str, when: Callable[..., bool]) -> Iterator[None]:
+    """The block is stopped as by Ctrl-C, after a call of ``method`` for which ``when`` holds; there has to be one."""
+    call = getattr(owner, method)
+
+    def stopping(*arguments: Any, **keywords: Any) -> Any:
+        result = call(*arguments, **keywords)
+        if when(*arguments, **keywords):
+            raise KeyboardInterrupt
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, method, stopping)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def interrupted_at(step: int) -> AbstractContextManager[None]:
+    """A run is stopped once it has learned at ``step``: ``with interrupted_at(300): tiny_run(...)``."""
+    return interrupted(Trainer, "learn", lambda trainer: trainer.step == step)
 
 
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -79,13 +79,13 @@ class Poisonous(Choice):
 
 
 def nan_reward() -> gym.Env:
-    return Poisonous(after=700)
+    return Poisonous(after=250)
 
 
 class NanOnce(Choice):
-    """One NaN in an observation, after 700 steps."""
+    """One NaN in an observation, after 250 steps."""
 
-    left = 700
+    left = 250
 
     def step(self, action):
         obs, *rest = super().step(action)

@@ -186,11 +186,11 @@ def test_a_second_process_on_the_same_run(tmp_path):
 def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
     said = complaint(
         "train", "dqn", "--task", "toy_envs:nan_reward", "--steps", "2000", "--runs", tmp_path,
-        "--checkpoint-seconds", "0", "--start-steps", "300", "--quiet",
+        "--checkpoint-seconds", "0", "--start-steps", "200", "--quiet",
     )  # fmt: skip
-    assert "stopped at step 699: the environment gave the reward nan" in said
-    assert "the last good checkpoint, at step 699, is kept" in said
-    run = tmp_path / "paper/toy_envs-nan_reward/dqn+start-steps300+steps2000/seed0"
+    assert "stopped at step 249: the environment gave the reward nan" in said
+    assert "the last good checkpoint, at step 249, is kept" in said
+    run = tmp_path / "paper/toy_envs-nan_reward/dqn+start-steps200+steps2000/seed0"
     assert peer_rl("eval", run).returncode == 0
 
 
@@ -198,7 +198,7 @@ def test_a_nan_observation_never_reaches_the_replay(tmp_path):
     said = complaint(
         "train", "dqn", "--task", "toy_envs:nan_observation", "--steps", "2000", "--runs", tmp_path, "--quiet"
     )
-    assert "stopped at step 699: the environment gave an observation that is not finite" in said
+    assert "stopped at step 249: the environment gave an observation that is not finite" in said
 
 
 @pytest.mark.parametrize("beta", ["0", "5e-4"])

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from running import final, leavings, tiny_config, tiny_run, weights
+from running import final, interrupted_at, leavings, tiny_config, tiny_run, weights
 
 from peer_rl.errors import ConfigError
 from peer_rl.launch.api import load, train
 from peer_rl.settings import configure, variant
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.loop import Trainer
 from peer_rl.training.rundir import read_config
 
 AGENTS = ["dqn", "td3", "drq-sac"]
@@ -17,61 +16,43 @@ AUTO = {"beta": "auto", "beta_rate": 0.02}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_killed_and_resumed_equals_uninterrupted(agent, tmp_path, monkeypatch):
-    whole = tiny_run(agent, tmp_path / "whole", **AUTO)
+def test_killed_and_resumed_equals_uninterrupted(agent, shared_run, tmp_path):
+    whole = shared_run(agent, **AUTO)
     rows = [row for row in read_json_lines(whole / "metrics.jsonl") if "beta" in row]
     assert len({row["beta"] for row in rows}) == len(rows) > 5
     assert all(1e-6 < row["beta"] < 1 and -1 <= row["cosine"] <= 1 for row in rows)
-    learn = Trainer.learn
-
-    def crash(trainer: Trainer) -> None:
-        learn(trainer)
-        if trainer.step == 600:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "learn", crash)
-        with pytest.raises(KeyboardInterrupt):
-            tiny_run(agent, tmp_path / "broken", checkpoint_seconds=0.0, **AUTO)
-    assert leavings(tiny_run(agent, tmp_path / "broken", **AUTO)) == leavings(whole)
+    with interrupted_at(200):
+        tiny_run(agent, tmp_path, checkpoint_seconds=0.0, **AUTO)
+    assert leavings(tiny_run(agent, tmp_path, **AUTO)) == leavings(whole)
 
 
-def test_a_resumed_run_really_loads_beta(tmp_path, monkeypatch):
-    whole = tiny_run("dqn", tmp_path / "whole", **AUTO)
-    learn = Trainer.learn
-
-    def crash(trainer: Trainer) -> None:
-        learn(trainer)
-        if trainer.step == 600:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "learn", crash)
-        with pytest.raises(KeyboardInterrupt):
-            tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0, **AUTO)
+def test_a_resumed_run_really_loads_beta(shared_run, tmp_path, monkeypatch):
+    whole = shared_run("dqn", **AUTO)
+    with interrupted_at(200):
+        tiny_run("dqn", tmp_path, checkpoint_seconds=0.0, **AUTO)
     monkeypatch.setattr("peer_rl.plugin.ConstrainedPEER.load_state_dict", lambda self, state: None)
-    assert leavings(tiny_run("dqn", tmp_path / "broken", **AUTO)) != leavings(whole)
+    assert leavings(tiny_run("dqn", tmp_path, **AUTO)) != leavings(whole)
 
 
 @pytest.mark.parametrize("agent", ["dqn", "td3"])
 def test_observers_are_inert(agent, tmp_path):
     silent = {"protocol.eval_every": 0, "protocol.diagnose_every": 0, "protocol.log_every": 10**9}
     quiet = tiny_run(agent, tmp_path / "quiet", checkpoint_seconds=1e9, **AUTO, **silent)
-    loud = {"protocol.eval_every": 50, "protocol.diagnose_every": 7, "protocol.log_every": 10}
+    loud = {"protocol.eval_every": 80, "protocol.diagnose_every": 7, "protocol.log_every": 10}
     noisy = tiny_run(agent, tmp_path / "noisy", checkpoint_seconds=0.0, **AUTO, **loud)
     assert weights(quiet) == weights(noisy)
     first, second = (final(path).components["loop"]["regularizer"]["log_beta"] for path in (quiet, noisy))
     assert first == second
 
 
-def test_the_run_can_be_loaded_played_and_run_again(tmp_path):
-    path = tiny_run("dqn", tmp_path / "first", **AUTO)
+def test_the_run_can_be_loaded_played_and_run_again(shared_run, tmp_path):
+    path = shared_run("dqn", **AUTO)
     assert load(path).evaluate(episodes=1).returns
     assert leavings(train(read_config(path), runs=tmp_path / "again")) == leavings(path)
 
 
-def test_random_draws_and_initial_weights_do_not_depend_on_it(tmp_path):
-    first, second = (tiny_run("dqn", tmp_path, beta=beta) for beta in (0.0, "auto"))
+def test_random_draws_and_initial_weights_do_not_depend_on_it(shared_run):
+    first, second = (shared_run("dqn", **given) for given in ({"beta": 0.0}, AUTO))
     streams = [json.dumps(final(path).components["loop"]["streams"], default=str) for path in (first, second)]
     assert streams[0] == streams[1]
     assert weights(first) != weights(second)

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from running import final, leavings, peer_rl, tiny_config, tiny_run, weights
+from running import final, interrupted, leavings, peer_rl, tiny_config, tiny_run, weights
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -134,20 +134,10 @@ class TestStoppedRuns:
         assert leavings(tmp_path / "broken" / run) == leavings(tmp_path / "whole" / run)
 
     @each
-    def test_lines_of_a_stopped_run_are_not_doubled(self, agent, tmp_path, monkeypatch):
-        whole = leavings(tiny_run(agent, tmp_path / "whole"))
-        observe = OnPolicyTrainer._observe
-
-        def crash(trainer: OnPolicyTrainer, *, final: bool = False) -> None:
-            observe(trainer, final=final)
-            if trainer.progress.step == 500:
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(OnPolicyTrainer, "_observe", crash)
-            with pytest.raises(KeyboardInterrupt):
-                tiny_run(agent, tmp_path / "broken")
-        assert leavings(tiny_run(agent, tmp_path / "broken")) == whole
+    def test_lines_of_a_stopped_run_are_not_doubled(self, agent, shared_run, tmp_path):
+        with interrupted(OnPolicyTrainer, "_observe", lambda trainer, **_: trainer.progress.step == 500):
+            tiny_run(agent, tmp_path)
+        assert leavings(tiny_run(agent, tmp_path)) == leavings(shared_run(agent))
 
     @each
     def test_a_finished_run_is_left_alone(self, agent, tmp_path):
@@ -315,7 +305,7 @@ class TestRefusals:
     @pytest.mark.parametrize(("task", "words"), [("nan_reward", "reward nan"), ("nan_observation", "not finite")])
     def test_nan_from_the_environment(self, task, words, tmp_path):
         config = tiny_config("ppo", steps=2_000, **{"protocol.eval_every": 0})
-        with pytest.raises(RunError, match=f"stopped at step 699: .*{words}"):
+        with pytest.raises(RunError, match=f"stopped at step 249: .*{words}"):
             train(dataclasses.replace(config, task=f"toy_envs:{task}"), runs=tmp_path)
 
     @pytest.mark.parametrize("rate", [1e2, 1e30])

@@ -55,17 +55,17 @@ def test_from_the_environment(agent, task, words, tmp_path):
     if agent in PIXELS and task == "nan_observation":
         pytest.skip("a uint8 is always finite")
     said, kept = complaint(toy_config(agent, task), tmp_path, episodes=100)
-    assert said.startswith(f"stopped at step 699: {words};")
-    assert 590 < kept < 699, "episodes are one step long"
+    assert said.startswith(f"stopped at step 249: {words};")
+    assert 140 < kept < 249, "episodes are one step long"
 
 
 def test_from_the_environment_of_the_evaluation(agent, tmp_path, monkeypatch):
     if agent in PIXELS:
         pytest.skip("a uint8 is always finite")
     monkeypatch.setattr(toy_envs.NanWhenWatched, "made", 0)
-    said, kept = complaint(toy_config(agent, "nan_in_evaluation"), tmp_path, episodes=100)
-    assert said.startswith("stopped at step 300: evaluation stopped: an observation is not finite (seed ")
-    assert kept < 300
+    said, kept = complaint(toy_config(agent, "nan_in_evaluation"), tmp_path, episodes=50)
+    assert said.startswith("stopped at step 100: evaluation stopped: an observation is not finite (seed ")
+    assert kept < 100
 
 
 @pytest.mark.parametrize("beta", [0.0, 5e-4])
@@ -108,5 +108,5 @@ def test_from_the_agents_action(agent, tmp_path, monkeypatch):
 
     call = module.__call__
     monkeypatch.setattr(module, "__call__", spoilt)
-    with pytest.raises(RunError, match=r"stopped at step 200: the agent's action became \[nan\]"):
+    with pytest.raises(RunError, match=r"stopped at step 100: the agent's action became \[nan\]"):
         train(config, runs=tmp_path)

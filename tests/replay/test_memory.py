@@ -92,7 +92,7 @@ def test_a_replay_that_does_not_fit_is_refused_in_one_sentence_that_names_the_op
 def test_it_is_refused_before_anything_is_allocated_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(make, "available_memory", lambda: 10_000)
     monkeypatch.setattr(make, "Ring", lambda *arguments: pytest.fail("allocated"))
-    with pytest.raises(ConfigError, match=r"the replay of 500 transitions with observations of 20 needs 0\.1 MB, but"):
+    with pytest.raises(ConfigError, match=r"the replay of 180 transitions with observations of 20 needs 0\.1 MB, but"):
         train(tiny_config("dqn"), runs=tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -100,9 +100,9 @@ def test_it_is_refused_before_anything_is_allocated_and_leaves_nothing_behind(tm
 def test_the_manifest_tells_the_size(tmp_path):
     manifest = json.loads((tiny_run("dqn", tmp_path) / "manifest.json").read_text())
     assert manifest["replay"] == {
-        "rows": 500,
+        "rows": 180,
         "what": "transitions with observations of 20",
-        "bytes": 500 * (2 * 4 * 20 + 8 + 9),
+        "bytes": 180 * (2 * 4 * 20 + 8 + 9),
     }
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from replay.plain import PlainReplay, frame_spec, replay_of, vector_spec
-from running import final, leavings, tiny_run
+from running import final, interrupted_at, leavings, tiny_run
 
 from peer_rl.agents.dqn import DQN
 from peer_rl.errors import RunError
@@ -13,7 +13,6 @@ from peer_rl.replay.replay import Replay
 from peer_rl.settings import AGENTS
 from peer_rl.settings.replay import PrioritisedConfig
 from peer_rl.training import checkpoint as checkpoints
-from peer_rl.training.loop import Trainer
 from peer_rl.training.trees import pack
 
 SAMPLERS = {"uniform": {}, "prioritised": {"priority_exponent": 0.6, "importance_steps": 200}}
@@ -112,24 +111,15 @@ def prioritised_dqn(monkeypatch):
     return with_priorities
 
 
-def test_a_prioritised_run_that_crashes_goes_on_as_if_nothing_had_happened(prioritised_dqn, tmp_path, monkeypatch):
+def test_a_prioritised_run_that_crashes_goes_on_as_if_nothing_had_happened(prioritised_dqn, tmp_path):
     whole = tiny_run("dqn", tmp_path / "whole")
-    learn = Trainer.learn
-
-    def crash(trainer: Trainer) -> None:
-        learn(trainer)
-        if trainer.step == 600:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "learn", crash)
-        with pytest.raises(KeyboardInterrupt):
-            tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0)
+    with interrupted_at(200):
+        tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0)
     resumed = tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0)
     assert leavings(resumed) == leavings(whole)
     assert pack(final(resumed).components["replay"]) == pack(final(whole).components["replay"])
     draws = final(whole).components["replay"]["priorities"]["draws"]
-    assert draws == 700, "diagnostics do not count"
+    assert draws == 200, "diagnostics do not count"
 
 
 def test_a_priority_that_is_not_finite_stops_the_run(prioritised_dqn, tmp_path, monkeypatch):
@@ -138,5 +128,5 @@ def test_a_priority_that_is_not_finite_stops_the_run(prioritised_dqn, tmp_path, 
         return dataclasses.replace(done, priorities=done.priorities / (index != 100)) if index >= 100 else done
 
     monkeypatch.setattr(DQN, "update", poisonous)
-    with pytest.raises(RunError, match="stopped at step 301: a transition's priority became inf; "):
+    with pytest.raises(RunError, match="stopped at step 201: a transition's priority became inf; "):
         tiny_run("dqn", tmp_path)

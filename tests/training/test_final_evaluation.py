@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import leavings, tiny_run, weights
+from running import interrupted, leavings, tiny_run, weights
 
 from peer_rl.launch.api import train
 from peer_rl.settings import configure
 from peer_rl.training import observers
-from peer_rl.training.evaluate import Evaluation, Quota
+from peer_rl.training.evaluate import Quota
 from peer_rl.training.files import read_json_lines
 
 FINAL = {"protocol.final_episodes": 5, "protocol.final_steps": 2600}
@@ -21,8 +21,8 @@ def lines(run: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize("agent", ["dqn", "trpo"])
-def test_it_plays_its_episodes_and_then_its_steps(agent, tmp_path):
-    *others, last = lines(tiny_run(agent, tmp_path, **FINAL))
+def test_it_plays_its_episodes_and_then_its_steps(agent, shared_run):
+    *others, last = lines(shared_run(agent, **FINAL))
     assert others
     assert all(len(line["returns"]) == 2 and "final" not in line for line in others)
     lengths = last["lengths"]
@@ -39,8 +39,8 @@ def test_the_score_is_over_its_episodes_not_over_those_for_the_steps(tmp_path):
     assert lines(run)[-1]["mean"] == np.mean(returns[:7]) != np.mean(returns)
 
 
-def test_without_a_quota_of_its_own_it_is_like_the_others(tmp_path):
-    plain, longer = (lines(tiny_run("dqn", tmp_path, **changes))[-1] for changes in ({}, FINAL))
+def test_without_a_quota_of_its_own_it_is_like_the_others(shared_run):
+    plain, longer = (lines(shared_run("dqn", **changes))[-1] for changes in ({}, FINAL))
     assert len(plain["returns"]) == 2
     assert plain["final"] is True
     for name in ("returns", "lengths", "seeds"):
@@ -67,24 +67,15 @@ def test_no_evaluation_means_none_at_the_end_either(tmp_path):
     assert lines(run) == []
 
 
-def test_law_2_it_leaves_no_trace(tmp_path):
-    assert weights(tiny_run("dqn", tmp_path)) == weights(tiny_run("dqn", tmp_path, **FINAL))
+def test_law_2_it_leaves_no_trace(shared_run):
+    assert weights(shared_run("dqn")) == weights(shared_run("dqn", **FINAL))
 
 
-def test_law_3_a_crash_in_the_middle_of_it_leaves_no_trace(tmp_path, monkeypatch):
-    undisturbed = leavings(tiny_run("dqn", tmp_path / "whole", **FINAL))
-    share = Quota.share
-
-    def crash(quota: Quota, played: Evaluation) -> str:
-        if quota.episodes == 5 and len(played.returns) == 3:
-            raise KeyboardInterrupt
-        return share(quota, played)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Quota, "share", crash)
-        with pytest.raises(KeyboardInterrupt):
-            tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0, **FINAL)
-    assert leavings(tiny_run("dqn", tmp_path / "broken", **FINAL)) == undisturbed
+def test_law_3_a_crash_in_the_middle_of_it_leaves_no_trace(shared_run, tmp_path):
+    stop = interrupted(Quota, "share", lambda quota, played: quota.episodes == 5 and len(played.returns) == 3)
+    with stop:
+        tiny_run("dqn", tmp_path, checkpoint_seconds=0.0, **FINAL)
+    assert leavings(tiny_run("dqn", tmp_path, **FINAL)) == leavings(shared_run("dqn", **FINAL))
 
 
 def test_people_are_told_how_far_it_is(tmp_path, monkeypatch):

@@ -1,17 +1,19 @@
 """Helpers to train small runs and compare what they leave behind."""
 
 import dataclasses
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from peer_rl.cli.main import main
 from peer_rl.launch.api import train
 from peer_rl.settings import AGENTS, configure, find_agent
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
@@ -239,11 +241,26 @@ def interrupted_at(step: int) -> AbstractContextManager[None]:
     return interrupted(Trainer, "learn", lambda trainer: trainer.step == step)
 
 
+def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The command line in this process, which spares the second or two that importing torch takes."""
+    out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+        patch.setattr(sys, "argv", ["peer-rl", *map(str, arguments)])
+        patch.setenv("COLUMNS", "100")
+        patch.chdir(cwd or Path.cwd())
+        try:
+            code = main()
+        except SystemExit as exit:
+            code = exit.code or 0
+    said = (stream.buffer.getvalue().decode() for stream in (out, errors))
+    return subprocess.CompletedProcess(arguments, code, *said)
+
+
 def peer_rl(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command line, as a user types it."""
-    command = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
+    """The command line as a user types it, in a process of its own."""
+    words = [sys.executable, "-m", "peer_rl", *map(str, arguments)]
     env = {**surroundings(), **environment}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)
+    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env, timeout=300)
 
 
 def surroundings() -> dict[str, str]:

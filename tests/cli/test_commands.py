@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from running import peer_rl
+from running import command
 
 import peer_rl as package
 
@@ -13,9 +13,12 @@ import peer_rl as package
 @pytest.fixture(scope="module")
 def cartpole(tmp_path_factory):
     runs = tmp_path_factory.mktemp("runs")
-    result = peer_rl("train", "dqn", "--task", "gym/CartPole-v1", "--seed", 3, "--profile", "smoke", "--runs", runs)
+    short = ["--steps", 600, "--start-steps", 300, "--diagnose-every", 100]
+    result = command(
+        "train", "dqn", "--task", "gym/CartPole-v1", "--seed", 3, "--profile", "smoke", "--runs", runs, *short
+    )
     assert result.returncode == 0, result.stderr
-    return result, runs / "smoke/gym-CartPole-v1/dqn/seed3"
+    return result, runs / "smoke/gym-CartPole-v1/dqn+diagnose-every100+start-steps300+steps600/seed3"
 
 
 def test_train_says_where_the_run_is_and_the_run_is_there(cartpole):
@@ -49,10 +52,10 @@ def test_diagnostics_hold_what_the_docs_promise(cartpole):
 def test_eval_prints_and_writes_nothing(cartpole):
     _, run = cartpole
     before = sorted((p, p.stat().st_mtime_ns) for p in run.rglob("*"))
-    result = peer_rl("eval", run, "--episodes", 3)
+    result = command("eval", run, "--episodes", 3)
     assert result.returncode == 0, result.stderr
     assert "return " in result.stdout
-    assert "3000 steps = 3000 frames" in result.stdout
+    assert "600 steps = 600 frames" in result.stdout
     assert sorted((p, p.stat().st_mtime_ns) for p in run.rglob("*")) == before
 
 
@@ -75,7 +78,7 @@ def test_load_acts_on_one_observation_and_on_a_batch(cartpole):
 
 
 def test_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(tmp_path):
-    result = peer_rl("train", "dqn", "--task", "gridworld/paper", "--gamma", "0.9", "--dry-run", cwd=tmp_path)
+    result = command("train", "dqn", "--task", "gridworld/paper", "--gamma", "0.9", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0
     assert "runs/paper/gridworld-paper/dqn+gamma0.9/seed0" in result.stdout
     assert "PEER appendix, grid-world table" in result.stdout
@@ -91,7 +94,7 @@ def test_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(tmp_path
     ],
 )
 def test_dry_run_refuses_what_training_would_refuse_and_shows_the_settings_all_the_same(tmp_path, words, problem):
-    result = peer_rl("train", *words, "--dry-run", cwd=tmp_path)
+    result = command("train", *words, "--dry-run", cwd=tmp_path)
     assert result.returncode == 2
     assert problem in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -100,14 +103,14 @@ def test_dry_run_refuses_what_training_would_refuse_and_shows_the_settings_all_t
 
 
 def test_dry_run_tells_what_the_replay_grows_to(tmp_path):
-    result = peer_rl("train", "dqn", "--task", "atari/pong", "--dry-run", cwd=tmp_path)
+    result = command("train", "dqn", "--task", "atari/pong", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0
     assert result.stdout.endswith("the replay grows to 100000 frames of 1x84x84, 0.71 GB\n")
     assert not list(tmp_path.iterdir())
 
 
 def test_frames_are_steps_times_action_repeat(tmp_path):
-    result = peer_rl("train", "dqn", "--task", "gridworld/paper", "--frames", "300", "--dry-run", cwd=tmp_path)
+    result = command("train", "dqn", "--task", "gridworld/paper", "--frames", "300", "--dry-run", cwd=tmp_path)
     assert "dqn+steps300" in result.stdout
 
 
@@ -115,14 +118,14 @@ def test_frames_are_steps_times_action_repeat(tmp_path):
     ("what", "word"), [("agents", "dqn"), ("tasks", "gridworld/paper"), ("experiments", "gridworld")]
 )
 def test_list(what, word):
-    result = peer_rl("list", what)
+    result = command("list", what)
     assert result.returncode == 0
     assert word in result.stdout
-    assert word in peer_rl("list").stdout
+    assert word in command("list").stdout
 
 
 def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tmp_path):
-    result = peer_rl("doctor", "--runs", tmp_path)
+    result = command("doctor", "--runs", tmp_path)
     assert result.returncode == 0, result.stdout
     assert "all that training needs is here" in result.stdout
     for words in (
@@ -136,7 +139,7 @@ def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tm
         assert words in result.stdout
     blocked = tmp_path / "file"
     blocked.write_text("")
-    result = peer_rl("doctor", "--runs", blocked / "runs")
+    result = command("doctor", "--runs", blocked / "runs")
     assert result.returncode == 2
     assert "mend: choose another place with --runs" in result.stdout
 
@@ -157,14 +160,14 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
 
 
 def test_list_tells_dimensions_and_where_they_differ_from_the_papers():
-    rows = peer_rl("list", "tasks").stdout
+    rows = command("list", "tasks").stdout
     assert re.search(r"pybullet/ant +Four legs run; 28 observations, 8 actions\n", rows)
     assert re.search(r"atari/ms-pacman +MsPacman .*; 9 actions\n", rows)
     assert re.search(r"mujoco/ant +.*105 observations, 8 actions; the paper's has 111", rows)
 
 
 def test_version_and_bare_command():
-    assert package.__version__ in peer_rl("--version").stdout
-    bare = peer_rl()
+    assert package.__version__ in command("--version").stdout
+    bare = command()
     assert bare.returncode == 2
     assert "usage" in bare.stdout

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import leavings, peer_rl
+from running import command, leavings, peer_rl
 
 from peer_rl.launch.api import train
 from peer_rl.settings import configure
@@ -18,7 +18,7 @@ GRID = ["train", "dqn", "--task", "gridworld/paper"]
 
 
 def complaint(*arguments: object, **keywords) -> str:
-    result = peer_rl(*arguments, **keywords)
+    result = command(*arguments, **keywords)
     assert result.returncode == 2, result
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
@@ -84,6 +84,14 @@ def test_one_line_and_exit_code_2(arguments, words, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_process_of_its_own_ends_the_same_way_on_any_terminal(encoding, tmp_path):
+    result = peer_rl(*GRID, "--beta", "much", cwd=tmp_path, PYTHONIOENCODING=encoding)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("peer-rl: --beta takes FLOAT|{auto}, but was given 'much' (see: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_an_unwritable_run_directory(tmp_path):
     """A file where the folder should be stops root too, whom permissions do not."""
     (tmp_path / "runs").write_text("mine")
@@ -97,7 +105,7 @@ def test_an_unwritable_run_directory(tmp_path):
 def finished(tmp_path_factory) -> Path:
     """A finished run with two checkpoints."""
     runs = tmp_path_factory.mktemp("finished")
-    result = peer_rl(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs, "--checkpoint-seconds", "0")
+    result = command(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs, "--checkpoint-seconds", "0")
     assert result.returncode == 0, result.stderr
     return runs
 
@@ -122,20 +130,20 @@ def test_a_tampered_checkpoint_is_refused_and_nothing_is_lost(finished, tmp_path
     before = everything(run)
     again = [*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs]
     words = "does not match its checksum" if how == "flipped" else "holds a pickle"
-    for command in (again, ["eval", run]):
-        said = complaint(*command)
+    for arguments in (again, ["eval", run]):
+        said = complaint(*arguments)
         assert words in said
         assert "Delete that folder to continue from step" in said
         assert everything(run) == before
     shutil.rmtree(newest.parent)
-    assert peer_rl(*again).returncode == 0
+    assert command(*again).returncode == 0
     assert leavings(run) == leavings(finished / run.relative_to(runs))
 
 
 def test_a_finished_run_is_left_alone(finished, tmp_path):
     runs, run = copy_of(finished, tmp_path)
     before = everything(run)
-    result = peer_rl(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
+    result = command(*GRID, "--profile", "smoke", "--steps", "700", "--runs", runs)
     assert result.returncode == 0
     assert "finished" in result.stdout
     assert everything(run) == before
@@ -191,7 +199,7 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path):
     assert "stopped at step 249: the environment gave the reward nan" in said
     assert "the last good checkpoint, at step 249, is kept" in said
     run = tmp_path / "paper/toy_envs-nan_reward/dqn+start-steps200+steps2000/seed0"
-    assert peer_rl("eval", run).returncode == 0
+    assert command("eval", run).returncode == 0
 
 
 def test_a_nan_observation_never_reaches_the_replay(tmp_path):
@@ -265,9 +273,9 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
 
     limit = (120 << 10, 120 << 10)
 
-    command = [*GRID, "--steps", "1200", "--quiet", "--checkpoint-seconds", "0", "--runs"]
+    words = [*GRID, "--steps", "1200", "--quiet", "--checkpoint-seconds", "0", "--runs"]
     limited = subprocess.run(
-        [sys.executable, "-m", "peer_rl", *command, str(tmp_path / "limited")],
+        [sys.executable, "-m", "peer_rl", *words, str(tmp_path / "limited")],
         capture_output=True,
         text=True,
         timeout=120,
@@ -280,7 +288,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     kept = Checkpoints(run / "checkpoint").load().step
     assert 400 < kept < 800
     assert f"it goes on from the last good checkpoint, at step {kept}\n" in limited.stderr
-    assert peer_rl(*command, tmp_path / "limited").returncode == 0
+    assert command(*words, tmp_path / "limited").returncode == 0
     assert leavings(run) == leavings(train(configure("dqn", "gridworld/paper", steps=1200), runs=tmp_path / "roomy"))
 
 
@@ -292,15 +300,15 @@ def test_a_full_disk_loses_nothing(tmp_path):
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("mounting is not allowed here")
-    command = [*GRID, "--steps", "3000", "--quiet", "--checkpoint-seconds", "0.1", "--runs"]
+    words = [*GRID, "--steps", "3000", "--quiet", "--checkpoint-seconds", "0.1", "--runs"]
     try:
-        said = complaint(*command, disk)
+        said = complaint(*words, disk)
         kept = Checkpoints(disk / "paper/gridworld-paper/dqn+steps3000/seed0/checkpoint").load().step
         assert "the disk is full" in said
         assert said.endswith(f"it goes on from the last good checkpoint, at step {kept}")
         subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
-        assert peer_rl(*command, disk).returncode == 0
-        assert peer_rl(*command, tmp_path / "roomy").returncode == 0
+        assert command(*words, disk).returncode == 0
+        assert command(*words, tmp_path / "roomy").returncode == 0
         run = "paper/gridworld-paper/dqn+steps3000/seed0"
         assert leavings(disk / run) == leavings(tmp_path / "roomy" / run)
     finally:

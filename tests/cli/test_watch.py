@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from rendering import read
-from running import peer_rl, tiny_run
+from running import command, tiny_run
 
-from peer_rl.cli.main import main
 from peer_rl.launch.api import load, train
 from peer_rl.settings import configure
 
@@ -25,13 +24,12 @@ def contents(run: Path) -> dict[Path, bytes]:
 
 
 @pytest.fixture
-def watch(monkeypatch, capsys):
-    """The command line without a new process: exit code, output, errors."""
+def watch():
+    """The command: exit code, output, errors."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["peer-rl", "watch", *map(str, arguments)])
-        code = main()
-        return code, *capsys.readouterr()
+        done = command("watch", *arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return call
 
@@ -45,9 +43,9 @@ def complaint(code: int, out: str, err: str) -> str:
 
 def test_the_video_shows_what_evaluation_plays(run):
     before = contents(run)
-    result = peer_rl("watch", run, "--episodes", 2, "--seed", 7)
+    result = command("watch", run, "--episodes", 2, "--seed", 7)
     assert result.returncode == 0, result.stderr
-    video = run / "videos" / "step-900.mp4"
+    video = run / "videos" / "step-300.mp4"
     assert result.stdout.splitlines()[-1] == f"video: {video}"
     assert result.stderr == "recording dqn on gridworld/paper ...\n"
     expected = load(run).evaluate(2, seed=7)

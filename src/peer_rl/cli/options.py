@@ -29,9 +29,9 @@ def parse(kind: type[Options], arguments: list[str], *, prog: str, default: Any 
 
 
 def _condense(box: str) -> str:
-    """The sentences of tyro's error box, without frame, help text and footer."""
+    """The sentences of tyro's error box, without frame, help text and footer; its rules are hyphens in ASCII."""
     lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()]
-    sections = " ".join(lines[1:]).split("───")
+    sections = [section for section in re.split("[─-]{3,}", " ".join(lines[1:])) if section.strip()]
     sentence = " ".join(sections[0].split()).rstrip(".")
     sentence = sentence.partition(" Got errors:")[0].rstrip(".")
     bad = re.match(r"Error parsing (\S+): .*?(?:from \['(.*)'\]|: '(.*)')", sentence)

@@ -81,6 +81,7 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
         "gridworld/paper",
         {
             "steps": 300,
+            "max_episode_steps": 47,
             "learning.start_steps": 100,
             "learning.buffer_size": 180,
             "protocol.eval_every": 100,
@@ -184,7 +185,7 @@ def toy_config(agent: str, name: str, **changes: object):
     assert set(FAST) == set(OURS), "every agent needs settings for fast learning"
     often = {"learning.update_every": 2} if agent in PIXELS else {}
     config = tiny_config(agent, **{**often, **FAST[agent], **changes})
-    return dataclasses.replace(config, task=toy(agent, name))
+    return dataclasses.replace(config, task=toy(agent, name), encoding="one-hot")
 
 
 def tiny_config(agent: str, **changes: object):

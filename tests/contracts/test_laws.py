@@ -204,7 +204,7 @@ def test_law_7_both_counters_on_every_line(agent, tmp_path, monkeypatch):
     monkeypatch.setitem(TASKS, config.task, task)
     path = train(config, runs=tmp_path)
     rows = [row for log in (*LOGS, "timing") for row in read_json_lines(path / f"{log}.jsonl")]
-    assert len(rows) > 10
+    assert len(rows) > 5
     assert all(row["frame"] == 4 * row["step"] for row in rows)
 
 

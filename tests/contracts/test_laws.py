@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from running import OURS, final, interrupted_at, leavings, tiny_config, tiny_run, toy, toy_config, weights
+from running import OURS, final, interrupted_at, leavings, tiny_config, tiny_run, toy_config, weights
 
 from peer_rl.agents.make import build_agent
-from peer_rl.envs.make import make_env, spec_of
+from peer_rl.envs.make import env_of, spec_of
 from peer_rl.launch.api import train
 from peer_rl.plugin import NoRegularizer
 from peer_rl.rng import Stream
@@ -33,7 +33,7 @@ def usual(agent: str) -> dict[str, object]:
 
 def fresh(agent: str, **changes: object):
     config = tiny_config(agent, **changes)
-    return build_agent(config, spec_of(make_env(find_task(config.task))), CPU)
+    return build_agent(config, spec_of(env_of(config)), CPU)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
     for kind in ("truncating", "terminating"):
         settings = {"learning.gamma": 0.5, "learning.n_step": 3}
         path = train(toy_config(agent, kind, steps=1_500, beta=0.0, **settings), runs=tmp_path)
-        env = make_env(find_task(toy(agent, kind)))
+        env = env_of(read_config(path))
         spec = spec_of(env)
         agent_there = build_agent(read_config(path), spec, CPU)
         agent_there.load_state_dict(final(path).components["agent"])

@@ -92,13 +92,13 @@ def test_a_replay_that_does_not_fit_is_refused_in_one_sentence_that_names_the_op
 def test_it_is_refused_before_anything_is_allocated_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(make, "available_memory", lambda: 10_000)
     monkeypatch.setattr(make, "Ring", lambda *arguments: pytest.fail("allocated"))
-    with pytest.raises(ConfigError, match=r"the replay of 180 transitions with observations of 20 needs 0\.1 MB, but"):
-        train(tiny_config("dqn"), runs=tmp_path)
+    with pytest.raises(ConfigError, match=r"the replay of 500 transitions with observations of 20 needs 0\.1 MB, but"):
+        train(tiny_config("dqn", encoding="one-hot", buffer_size=500), runs=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_manifest_tells_the_size(tmp_path):
-    manifest = json.loads((tiny_run("dqn", tmp_path) / "manifest.json").read_text())
+    manifest = json.loads((tiny_run("dqn", tmp_path, encoding="one-hot") / "manifest.json").read_text())
     assert manifest["replay"] == {
         "rows": 180,
         "what": "transitions with observations of 20",
@@ -112,7 +112,7 @@ def test_the_manifest_tells_the_size(tmp_path):
 )
 def test_a_large_replay_is_told_when_training_begins(rows, plan, tmp_path):
     seen = []
-    config = tiny_config("dqn", steps=None, episodes=2, **{"learning.buffer_size": rows})
+    config = tiny_config("dqn", encoding="one-hot", steps=None, episodes=2, **{"learning.buffer_size": rows})
     train(config, runs=tmp_path, show=lambda progress: seen.append(progress.plan))
     assert set(seen) == {plan}
 

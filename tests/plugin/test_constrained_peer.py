@@ -146,4 +146,4 @@ def test_bad_settings_are_refused() -> None:
 
 def test_half_precision_does_not_overflow() -> None:
     phi = torch.ones(512, 256, dtype=torch.float16)
-    assert ConstrainedPEER(beta=1.0)(phi, phi).item() == pytest.approx(256)
+    assert ConstrainedPEER(beta=0.5)(phi.requires_grad_(), 2 * phi.detach()).item() == pytest.approx(256)

@@ -166,7 +166,10 @@ def test_drd_changes_sign_under_a_rescaling_that_leaves_q_alone() -> None:
     weight, reward = torch.tensor([1.0, 0.0]), torch.tensor([1.0])
     signs = [drd(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).item() > 0 for c in (1.0, 0.1)]
     assert signs == [True, False]
-    gaps = [diagnose(c * phi, c * phi, head_weight=weight / c, reward=reward, gamma=0.99).bellman_gap for c in (1, 0.1)]
+    gaps = [
+        diagnose(c * phi, 1.1 * c * phi, head_weight=weight / c, reward=reward, gamma=0.99).bellman_gap
+        for c in (1, 0.1)
+    ]
     assert gaps[0] == pytest.approx(gaps[1], rel=1e-6)
 
 

@@ -245,7 +245,7 @@ def test_a_layer_norm_before_the_head_is_signed_and_gets_cosine_peer() -> None:
     assert (check.signed, check.before, check.recommended) == (True, "LayerNorm", "CosinePEER")
     tap = RepresentationTap(critic)
     critic(torch.cat(inputs(), 1))
-    CosinePEER()(tap.phi, tap.phi.detach())
+    CosinePEER()(tap.phi, 2 * tap.phi.detach())
 
 
 def test_both_streams_of_a_dueling_critic_are_phi() -> None:

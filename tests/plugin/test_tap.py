@@ -50,7 +50,7 @@ def test_twin_heads_in_one_module_are_an_ensemble(inputs: tuple[Tensor, Tensor])
         assert tap.head_weight.shape == (2, 1, DIM)
         bias = torch.stack([head.bias for head in tap.heads])
         torch.testing.assert_close((tap.phi * tap.head_weight).sum(-1) + bias, q)
-        diagnose(tap.phi, tap.phi, head_weight=tap.head_weight, reward=torch.ones(ROWS), gamma=0.9)
+        diagnose(tap.phi, 2 * tap.phi, head_weight=tap.head_weight, reward=torch.ones(ROWS), gamma=0.9)
         tap.remove()
 
 
@@ -60,7 +60,7 @@ def test_joined_outputs_are_recognised(join: Callable[[list[Tensor]], Tensor], i
     critic = Joined(join)
     tap = RepresentationTap(critic)
     critic(*inputs)
-    assert tap.head_names == ("a.4", "b.4")
+    assert tap.head_names == ("q1.4", "q2.4")
 
 
 def test_dictionaries_go_in_and_out(inputs: tuple[Tensor, Tensor]) -> None:
@@ -77,14 +77,16 @@ def test_the_gradient_through_phi_is_the_right_one(inputs: tuple[Tensor, Tensor]
     critic = CleanRLStyle()
     target = copy.deepcopy(critic)
     tap, target_tap = RepresentationTap(critic), RepresentationTap(target)
+    shifted = [tensor + 1 for tensor in inputs]
     with torch.no_grad():
-        target(*inputs)
+        target(*shifted)
     q = critic(*inputs)
     (q.mean() + peer_loss(tap.phi, target_tap.phi, 0.5)).backward()
     tapped = [parameter.grad.clone() for parameter in critic.parameters()]
     critic.zero_grad()
     hidden = torch.relu(critic.fc2(torch.relu(critic.fc1(torch.cat(inputs, 1)))))
-    phi_next = hidden.detach()
+    after = torch.relu(critic.fc2(torch.relu(critic.fc1(torch.cat(shifted, 1)))))
+    phi_next = after.detach()
     (critic.fc3(hidden).mean() + 0.5 * (hidden * phi_next).sum(-1).mean()).backward()
     for ours, plain in zip(tapped, critic.parameters(), strict=True):
         torch.testing.assert_close(ours, plain.grad)
@@ -183,9 +185,9 @@ def test_an_output_that_is_no_linear_layers_is_pointed_out(inputs: tuple[Tensor,
     torch.manual_seed(1)
     critic = Joined(lambda q: torch.minimum(*q) - 1)
     tap = RepresentationTap(critic)
-    with pytest.warns(UncertainHeadWarning, match=r"'b\.4'.*head="):
+    with pytest.warns(UncertainHeadWarning, match=r"'q2\.4'.*head="):
         critic(*inputs)
-    assert tap.head_names == ("b.4",)
+    assert tap.head_names == ("q2.4",)
     check = check_critic(critic, *inputs)
     assert not check.is_linear
     assert not check.safe

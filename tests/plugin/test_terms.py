@@ -24,6 +24,7 @@ from peer_rl.plugin import (
     FeatureNorm,
     Features,
     NoRegularizer,
+    PublishedBEER,
     Regularizer,
     SignedFeaturesWarning,
     TargetGradientWarning,
@@ -33,6 +34,8 @@ from peer_rl.plugin import (
 )
 from peer_rl.plugin.features import Watch
 from peer_rl.plugin.terms import _peer_watch
+
+pytestmark = pytest.mark.filterwarnings("ignore::peer_rl.plugin.features.NoGradientWarning")
 
 SHAPES = [(4, 3), (2, 5, 7), (3, 2, 4, 6)]
 ALL = [PEER, CosinePEER, FeatureNorm, DR3, BEER]
@@ -98,7 +101,7 @@ def test_the_two_halves_add_up_to_peer(seed: int, heads: int, rows: int, dim: in
     phi[0, 0] = 0  # the case without a direction
     phi.requires_grad_()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignedFeaturesWarning)
+        warnings.simplefilter("ignore", UserWarning)
         whole, turn, shrink = (gradient(kind(0.7)(phi, phi_next), phi) for kind in (PEER, CosinePEER, FeatureNorm))
     torch.testing.assert_close(turn + shrink, whole, rtol=0, atol=1e-10)
     torch.testing.assert_close(whole, 0.7 * phi_next / rows, rtol=0, atol=1e-12)
@@ -195,11 +198,11 @@ def test_beer_equals_a_plain_loop(seed: int, per_action: bool) -> None:
 
 
 def test_beer_averages_over_the_rows_that_are_left() -> None:
-    phi, phi_next = torch.ones(4, 3), torch.ones(4, 3)
-    kept = {"head_weight": torch.ones(3), "reward": torch.full((4,), 3.0)}
+    phi, phi_next = torch.ones(4, 3), 2 * torch.ones(4, 3)
+    kept = {"head_weight": torch.ones(3), "reward": torch.full((4,), 6.0)}
     alone = BEER(1.0)(Features(phi, phi_next, discount=torch.tensor([0.9, 0, 0, 0]), **kept))
-    # cos 1, bound (3 + 0.81 * 3 - 9 / 3) / (2 * 0.9 * 3) = 0.45
-    assert alone.item() == pytest.approx(0.55)
+    # cos 1, bound (3 + 0.81 * 12 - 36 / 3) / (2 * 0.9 * 6) = 1 / 15
+    assert alone.item() == pytest.approx(14 / 15)
 
 
 def test_beer_without_a_single_bound_is_zero() -> None:
@@ -209,6 +212,42 @@ def test_beer_without_a_single_bound_is_zero() -> None:
     assert BEER(1.0)(Features(phi, phi_next, discount=torch.zeros(4), **kept)).item() == 0
     zero = Features(phi, phi_next, head_weight=torch.zeros(3), reward=torch.ones(4), discount=torch.ones(4))
     assert BEER(1.0)(zero).item() == 0
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**31))
+def test_published_beer_equals_the_authors_formula(seed: int) -> None:
+    """Float64 oracle: online |phi'| in the numerator, the target's below, gamma 0.99 in every row, mean over all."""
+    phi, phi_next = pair((2, 6, 4), seed)
+    online = pair((2, 6, 4), seed + 1)[0]
+    random = np.random.default_rng(seed)
+    weight, reward = random.normal(size=(2, 1, 4)), 3 * random.normal(size=6)
+    given = {"head_weight": torch.from_numpy(weight), "reward": torch.from_numpy(reward), "phi_next_online": online}
+    terminal = torch.tensor([0.99, 0, 0.5, 0, 1, 0.99], dtype=torch.float64)  # not read
+    loss = PublishedBEER(0.3)(Features(phi.requires_grad_(), phi_next, discount=terminal, **given))
+    x, y, z = (tensor.detach().numpy() for tensor in (phi, phi_next, online))
+    nx, ny, nz = (np.linalg.norm(array, axis=-1) for array in (x, y, z))
+    bound = 0.5 / 0.99 * (nx**2 + 0.99**2 * nz**2 - reward**2 / np.linalg.norm(weight, axis=-1) ** 2) / (nx * ny)
+    expected = 0.3 * np.maximum((x * y).sum(-1) / (nx * ny) - bound, 0).mean(-1).sum()
+    assert loss.item() == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    assert gradient(loss, phi).isfinite().all()
+
+
+def test_published_beer_differs_from_ours_in_all_three_ways() -> None:
+    phi, phi_next = pair((5, 4))
+    kept = {"head_weight": torch.ones(4).double(), "reward": torch.full((5,), 5.0)}
+    steady = torch.full((5,), 0.99)
+    ours = BEER(1.0)(Features(phi, phi_next, discount=steady, **kept))
+    same = PublishedBEER(1.0)(Features(phi, phi_next, phi_next_online=phi_next, **kept))
+    torch.testing.assert_close(same, ours)
+    online = PublishedBEER(1.0)(Features(phi, phi_next, phi_next_online=2 * phi_next, **kept))
+    other_gamma = PublishedBEER(1.0, gamma=0.9)(Features(phi, phi_next, phi_next_online=phi_next, **kept))
+    steady[0] = 0
+    masked = BEER(1.0)(Features(phi, phi_next, discount=steady, **kept))
+    assert len({round(loss.item(), 6) for loss in (ours, online, other_gamma, masked)}) == 4
+    assert PublishedBEER().beta == 1e-3
+    with pytest.raises(ValueError, match="phi_next_online"):
+        PublishedBEER()(Features(phi, phi_next, **kept))
 
 
 def test_beta_zero_is_a_plain_zero() -> None:
@@ -265,7 +304,7 @@ def test_bad_features_are_refused_in_one_sentence(message: str) -> None:
 def test_nan_is_found_on_every_call_not_only_the_first() -> None:
     good, regularizer = torch.ones(4, 3), PEER()
     for _ in range(6):
-        regularizer(good, good)
+        regularizer(good, 2 * good)
     bad = good.clone()
     bad[3, 2] = math.nan
     with pytest.raises(ValueError, match="phi must be finite"):
@@ -299,12 +338,12 @@ def test_missing_and_misshapen_fields_are_named() -> None:
 @pytest.mark.parametrize("call", [peer_loss, PEER(), FeatureNorm()])
 def test_signed_features_warn_once_and_name_the_cure(call: object) -> None:
     assert callable(call)
-    signed = torch.tensor([[1.0, -1.0]])
+    signed, other = torch.tensor([[1.0, -1.0]]).requires_grad_(), torch.tensor([[0.0, 2.0]])
     _peer_watch.calls = 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(5):
-            call(signed, signed)
+            call(signed, other)
     assert [warning.category for warning in caught] == [SignedFeaturesWarning]
     assert "CosinePEER" in str(caught[0].message)
     assert caught[0].filename == __file__
@@ -312,19 +351,19 @@ def test_signed_features_warn_once_and_name_the_cure(call: object) -> None:
 
 def test_what_is_safe_does_not_warn() -> None:
     signed = torch.tensor([[1.0, -1.0]])
-    CosinePEER()(signed, signed)
-    BEER()(full(signed, signed))
-    PEER()(signed.abs(), signed.abs())
+    CosinePEER()(signed, 2 * signed)
+    BEER()(full(signed, 2 * signed))
+    PEER()(signed.abs(), 2 * signed.abs())
 
 
 def test_half_precision_does_not_overflow() -> None:
     phi = torch.ones(512, 256, dtype=torch.float16)
-    assert PEER(1.0)(phi, phi).item() == 256
+    assert PEER(0.5)(phi, 2 * phi).item() == 256
 
 
 def test_layouts_do_not_matter() -> None:
     phi, phi_next = pair((3, 5, 4))
-    assert peer_loss(phi.transpose(0, 1), phi_next.transpose(0, 1)).item() == pytest.approx(
+    assert peer_loss(phi.transpose(0, 1), phi_next.transpose(0, 1), head_axis=0).item() == pytest.approx(
         5e-4 * (phi * phi_next).sum(-1).mean(0).sum().item()
     )
 

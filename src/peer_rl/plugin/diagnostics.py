@@ -8,13 +8,15 @@ DRD tells and what it does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from peer_rl.plugin import Features, bellman_bound, check_pair, per_row, squared_head_norm
+from peer_rl.plugin import Features, bellman_bound, check_pair, heads_first, per_row, squared_head_norm
+from peer_rl.plugin.features import warn_of_one_pair
 
 RANK_DELTA = 0.01
 """srank: the smallest k whose k largest singular values hold 1 - delta of their sum (Kumar et al., 2021)."""
@@ -90,13 +92,28 @@ def diagnose(
     reward: Tensor | None = None,
     gamma: float | Tensor | None = None,
     same_action: Tensor | None = None,
+    head_axis: int | Sequence[int] | None = None,
 ) -> Report:
-    """Describe a batch's representation; see `Report` for the numbers and `drd` for the arguments.
+    """Compute the health of a batch's representation; see `Report` for the numbers and `drd` for the arguments.
 
-    Without head_weight, reward or gamma (for a distributional critic, say) drd and bellman_gap are NaN.
+    Without head_weight, reward or gamma (for a distributional critic, for example) drd and bellman_gap are NaN.
+    head_axis: as in `peer_loss`; it also applies to a reward, gamma or same_action with all axes of phi but the last.
     """
-    features = _checked(phi, phi_next, head_weight, reward, gamma, same_action)
+    check_pair(phi, phi_next)
+    rows: dict[str, Any] = {"reward": reward, "gamma": gamma, "same_action": same_action}
+    if head_axis is not None:
+        for name, value in rows.items():
+            if isinstance(value, Tensor) and value.shape == phi.shape[:-1]:
+                rows[name] = heads_first(value.unsqueeze(-1), head_axis).squeeze(-1)
+    phi, phi_next = heads_first(phi, head_axis), heads_first(phi_next, head_axis)
+    features = _checked(phi, phi_next, head_weight, rows["reward"], rows["gamma"], rows["same_action"])
+    warn_of_one_pair(features)
+    return _report(features)
+
+
+def _report(features: Features) -> Report:
     phi, phi_next = features.phi, features.phi_next
+    head_weight, reward, gamma = features.head_weight, features.reward, features.discount
     discrepancy = gap = torch.full(phi.shape[:-1], math.nan, dtype=torch.float64)
     if head_weight is not None and reward is not None and gamma is not None:
         discrepancy, gap = _drd(features), _bellman_gap(features)
@@ -123,16 +140,9 @@ def diagnose(
 
 
 def diagnose_features(features: Features) -> Report:
-    """Describe what a regularizer looks at; gamma is its discount. Rows with weight 0 are left out."""
-    features = _weighed(features)
-    return diagnose(
-        features.phi,
-        features.phi_next,
-        head_weight=features.head_weight,
-        reward=features.reward,
-        gamma=features.discount,
-        same_action=features.same_action,
-    )
+    """Compute the health of the features that a regularizer reads, without the rows of weight 0."""
+    f = _weighed(features)
+    return _report(_checked(f.phi, f.phi_next, f.head_weight, f.reward, f.discount, f.same_action))
 
 
 def _weighed(features: Features) -> Features:

@@ -1,15 +1,15 @@
-"""What a regularizer may look at, and what is refused or warned about before it is used.
+"""What a regularizer reads, and what it refuses or warns about first.
 
-Shapes, dtype and device are checked on every call. NaN and infinity on every call on the CPU, through the scalar
-loss alone (0.3 us); on an accelerator, where reading it would wait for the device, at calls 1, 2, 4, 8, ... The sign
-of the features, and whether phi_next carries a gradient, at calls 1, 2, 4, 8, ... everywhere. Inside
-``torch.compile`` shapes only.
+Every call checks shapes, dtype and device. On the CPU every call also finds NaN and infinity, through the scalar loss
+(0.3 us); an accelerator would have to wait for that, so there it happens at calls 1, 2, 4, 8, ... The same calls look
+for features that PEER can do nothing good with (``_SUSPICIONS``). Inside ``torch.compile`` only shapes are checked.
 """
 
 from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import ClassVar
@@ -23,21 +23,57 @@ DEFAULT_BETA = 5e-4
 
 
 class SignedFeaturesWarning(UserWarning):
-    """Features with negative entries make a raw inner product unbounded below; `CosinePEER` is bounded."""
+    """phi has negative entries, so a raw inner product is unbounded below; `CosinePEER` is bounded."""
 
 
 class TargetGradientWarning(UserWarning):
-    """phi_next carries a gradient, so it was not computed as a TD target is, or not by the target critic."""
+    """phi_next carries a gradient, so it was not computed like a TD target."""
+
+
+class NoGradientWarning(UserWarning):
+    """phi carries no gradient, so the term is a constant that changes no weight."""
+
+
+class SingleFeatureWarning(UserWarning):
+    """phi has one feature per row: probably Q values were passed for phi."""
+
+
+class SamePairWarning(UserWarning):
+    """phi_next equals phi, so the target was probably evaluated at (s, a) instead of (s', a')."""
+
+
+def _has_no_gradient(features: Features) -> bool:
+    return torch.is_grad_enabled() and not features.phi.requires_grad
+
+
+def _is_one_pair(features: Features) -> bool:
+    phi, phi_next = features.phi.detach(), features.phi_next.detach()
+    return bool(phi.any()) and bool(((phi - phi_next).norm(dim=-1) <= 1e-3 * phi.norm(dim=-1)).all())
 
 
 _SIGNED = (
-    "phi has negative entries (no ReLU before the last layer?), so the raw inner product is "
-    "unbounded below and can inflate the features; CosinePEER, which only turns them, is safe"
+    "phi has negative entries (no ReLU before the last layer?), so the inner product is unbounded below and can "
+    "inflate the features: use CosinePEER, which only rotates them"
 )
-_TARGET = (
-    "phi_next carries a gradient, which is stopped here; compute it under torch.no_grad() beside the TD target, "
-    "with the target critic, not with the one that is trained"
-)
+_SUSPICIONS: dict[type[UserWarning], tuple[Callable[[Features], bool], str]] = {
+    TargetGradientWarning: (
+        lambda features: features.phi_next.requires_grad,
+        "phi_next carries a gradient, which is stopped here: compute it under torch.no_grad(), with the target critic",
+    ),
+    NoGradientWarning: (
+        _has_no_gradient,
+        "phi carries no gradient, so the term is a constant: pass phi as the critic computed it, not detached and "
+        "not from torch.no_grad() or torch.inference_mode()",
+    ),
+    SingleFeatureWarning: (
+        lambda features: features.phi.shape[-1] == 1,
+        "phi has 1 feature per row, as Q values have: pass the input of the critic's last layer, not its output",
+    ),
+    SamePairWarning: (
+        _is_one_pair,
+        "phi_next equals phi in every row: evaluate the target critic at the next pair (s', a'), not at (s, a)",
+    ),
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -95,6 +131,35 @@ def check_pair(phi: Tensor, phi_next: Tensor, next_name: str = "phi_next") -> No
         raise ValueError(f"{next_name} must have phi's dtype and device, {given}")
 
 
+MOST_HEADS = 10
+"""An axis longer than this (REDQ's ensemble has 10 critics) is not taken for heads unless `head_axis` says so."""
+
+
+def heads_first(phi: Tensor, head_axis: int | Sequence[int] | None, *, name: str = "phi") -> Tensor:
+    """Return phi as (*heads, batch, dim).
+
+    head_axis: the axis, or axes, that number the heads; all others but the last are flattened into the batch, so that
+        () makes one batch of a sequence critic's (batch, time, dim). None: phi is (*heads, batch, dim) already.
+    Raises ValueError if that is None and an axis before the batch is longer than 10.
+    """
+    if head_axis is None:
+        if phi.dim() > 2 and max(phi.shape[:-2]) > MOST_HEADS:
+            raise ValueError(
+                f"{name} of shape {tuple(phi.shape)} would be summed over {tuple(phi.shape[:-2])} heads and averaged "
+                f"over {phi.shape[-2]} rows: pass head_axis=() if it has no heads (batch, time, dim), head_axis=1 "
+                "for (batch, heads, dim), head_axis=0 to confirm (heads, batch, dim)"
+            )
+        return phi
+    axes = [head_axis] if isinstance(head_axis, int) else list(head_axis)
+    heads = sorted({axis % phi.dim() for axis in axes if -phi.dim() <= axis < phi.dim()})
+    if len(heads) < len(axes) or phi.dim() - 1 in heads or len(heads) > phi.dim() - 2:
+        raise ValueError(
+            f"head_axis must leave out the last axis and one for the batch of {name} {tuple(phi.shape)}, "
+            f"not be {head_axis!r}"
+        )
+    return phi.movedim(heads, list(range(len(heads)))).flatten(len(heads), -2)
+
+
 def per_row(value: Tensor, phi: Tensor, name: str) -> Tensor:
     """Return `value` in phi's dtype; raise ValueError unless it is (batch,) or phi.shape[:-1]."""
     rows = phi.shape[:-1]
@@ -114,8 +179,8 @@ def squared_head_norm(head_weight: Tensor, phi: Tensor, same_action: Tensor | No
         return head_weight.square().sum((-2, -1)).unsqueeze(-1)
     if (head_weight.dim() > 1 and shape[-2] != 1) or not _broadcasts(shape, phi.shape):
         raise ValueError(
-            f"head_weight must broadcast against phi {tuple(phi.shape)} with one row per head, "
-            f"not have shape {shape} (one row per action needs same_action)"
+            f"head_weight must broadcast against phi {tuple(phi.shape)} with one row per head, not have shape {shape}: "
+            "one Q value per action needs same_action too; atoms, quantiles and two-hot bins have no DRD and no bound"
         )
     return head_weight.square().sum(-1)
 
@@ -131,16 +196,16 @@ def safe_norm(x: Tensor) -> Tensor:
 
 
 class Watch:
-    """Finds NaN, infinity, signed features and a target with a gradient cheaply; the module's docstring says when."""
+    """Finds NaN, infinity and suspicious features cheaply; the module's docstring says when."""
 
     warned: ClassVar[set[type[UserWarning]]] = set()
-    """What this process has been warned of, once each."""
+    """Kinds of warning that this process has issued; each is issued once."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def __call__(self, features: Features, loss: Tensor, *, signed_is_safe: bool) -> Tensor:
-        """Return the loss, if there is nothing wrong with it."""
+        """Return the loss; raise ValueError if it is not finite."""
         if is_compiling():
             return loss
         self.calls = calls = self.calls + 1
@@ -148,20 +213,24 @@ class Watch:
         if (due or loss.is_cpu) and not isfinite(loss.item()):
             raise ValueError(_blame(features))
         if due:
-            self._look(features, signed_is_safe)
+            for kind, (found, words) in _SUSPICIONS.items():
+                if kind not in self.warned and found(features):
+                    _warn(kind, words)
+            if not signed_is_safe and SignedFeaturesWarning not in self.warned and bool((features.phi < 0).any()):
+                _warn(SignedFeaturesWarning, _SIGNED)
         return loss
 
-    def _look(self, features: Features, signed_is_safe: bool) -> None:
-        if features.phi_next.requires_grad:
-            _warn_once(TargetGradientWarning, _TARGET)
-        if not signed_is_safe and SignedFeaturesWarning not in self.warned and bool((features.phi < 0).any()):
-            _warn_once(SignedFeaturesWarning, _SIGNED)
+
+def warn_of_one_pair(features: Features) -> None:
+    """Issue `SamePairWarning` once, where phi_next equals phi."""
+    found, words = _SUSPICIONS[SamePairWarning]
+    if SamePairWarning not in Watch.warned and found(features):
+        _warn(SamePairWarning, words)
 
 
-def _warn_once(kind: type[UserWarning], words: str) -> None:
-    if kind not in Watch.warned:
-        Watch.warned.add(kind)
-        warnings.warn(words, kind, stacklevel=5)  # the caller of the regularizer
+def _warn(kind: type[UserWarning], words: str) -> None:
+    Watch.warned.add(kind)
+    warnings.warn(words, kind, stacklevel=4)  # the caller of the regularizer or of diagnose
 
 
 def _blame(features: Features) -> str:

@@ -1,15 +1,12 @@
-"""PEER for a critic that is not ours: hooks take phi, the input of its last linear layer, as it is computed.
+"""PEER for an unmodified critic: hooks record phi, the input of its last linear layer, during each forward pass.
 
-    tap, target_tap = RepresentationTap(critic), RepresentationTap(critic_target)
-    q = critic(obs, action)  # as before
-    loss = td_loss + peer_loss(tap.phi, target_tap.phi)
-
-`check_critic` runs the critic once and says in words what was found and whether PEER is safe to use on it.
+`RepresentationTap` keeps it; `check_critic` shares the code that finds the heads.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,7 +22,7 @@ RETURN_PHI = (
 
 
 class UncertainHeadWarning(UserWarning):
-    """The critic's output is no linear layer's output, so its last linear layer was taken as the head."""
+    """It is a guess which linear layers are the critic's heads."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,9 +38,9 @@ class Call:
 class RepresentationTap:
     """Keeps phi, with its gradient, of the latest call of `critic`.
 
-    head: the last layer, an nn.Linear or its name in the critic; several for twin critics in one module. If
-    it is not given, the first forward pass finds the linear layers whose outputs are the critic's outputs.
-    Only calls of `critic` itself count, not calls of its parts. A new call replaces the old phi.
+    head: the last layer, an nn.Linear or its name in the critic; several for twin critics in one module. By default
+        the first forward pass finds the linear layers whose outputs are the critic's outputs.
+    Calls of the critic's submodules do not count. A new call of the critic replaces the old phi.
     """
 
     def __init__(self, critic: nn.Module, head: str | nn.Module | Sequence[str | nn.Module] | None = None) -> None:
@@ -63,7 +60,10 @@ class RepresentationTap:
 
     @property
     def phi(self) -> Tensor:
-        """The features of the latest call: (batch, dim), or (heads, batch, dim) with several heads."""
+        """The features of the latest call: (batch, dim), or (heads, batch, dim) with several heads.
+
+        All axes before a layer's features are its batch: (batch, time, dim) becomes (batch * time, dim).
+        """
         if not self._taken:
             if not self._handles:
                 raise RuntimeError("the tap has been removed; make a new RepresentationTap(critic)")
@@ -72,7 +72,7 @@ class RepresentationTap:
         if len(self._taken) < len(self.heads):
             missing = [layer_name(self.critic, head) for head in self.heads if head not in self._taken]
             raise RuntimeError(f"the latest forward pass did not run the head {', '.join(missing)}")
-        taken = [self._taken[head] for head in self.heads]
+        taken = [phi.flatten(0, -2) if phi.dim() > 2 else phi for phi in (self._taken[head] for head in self.heads)]
         return taken[0] if len(taken) == 1 else torch.stack(taken)
 
     @property
@@ -145,20 +145,63 @@ class RepresentationTap:
         if self.heads or output is None:
             return
         calls, certain = find_heads(self._trace, output)
+        doubt = self._doubt(calls, certain, output)
         self._trace = []
-        if not certain:
-            warnings.warn(
-                "the critic's output is no linear layer's output, or the smaller of several'; phi is now the input of "
-                f"{layer_name(self.critic, calls[0].module)!r}: if that is wrong, give head=...",
-                UncertainHeadWarning,
-                stacklevel=4,
-            )
+        if doubt:
+            warnings.warn(doubt, UncertainHeadWarning, stacklevel=4)
         self.heads = tuple(call.module for call in calls)
         self._taken = {call.module: call.phi for call in calls}
         self._weights = {call.module: call.weight for call in calls}
         for handle in self._layer_handles:
             handle.remove()
         self._layer_handles = self._watch(self.heads)
+
+    def _doubt(self, calls: list[Call], certain: bool, output: Any) -> str | None:
+        """What makes the heads a guess, and what to do about it."""
+        names = [layer_name(self.critic, call.module) for call in calls]
+        if certain:
+            if looks_like_an_ensemble(names, calls):
+                return None
+            return f"{' and '.join(names)} have outputs of one shape and are taken for {ONE_Q.format(names[0])}"
+        after = made_after(self.critic, self._trace, output)
+        if after:
+            return f"phi is now the input of {names[0]!r}, but the output is made by {after}: {RETURN_PHI}"
+        return (
+            "the critic's output is not the output of a linear layer, or is the smaller of several; phi is now the "
+            f"input of {names[0]!r}: if that is wrong, give head=..."
+        )
+
+
+ONE_Q = "an ensemble of critics: if only one is a Q value, or all read one phi, give head={!r} or a list of heads"
+
+
+def looks_like_an_ensemble(names: list[str], calls: list[Call]) -> bool:
+    """Whether several heads have names that differ in a number only (qf0, qf1) and a phi each."""
+    alike = len({re.sub(r"\d+", "0", name) for name in names}) == 1
+    return len(names) == 1 or (alike and len({call.phi.data_ptr() for call in calls}) == len(calls))
+
+
+def made_after(critic: nn.Module, trace: list[Call], output: Any) -> str | None:
+    """The owners of parameters that act on the output after, or without, the linear layers that ran.
+
+    Walks the autograd graph from the output back to those layers' outputs; finds nothing where there is no graph.
+    """
+    names = {id(parameter): name for name, parameter in critic.named_parameters()}
+    seen = {call.output.grad_fn for call in trace}
+    to_do = [tensor.grad_fn for tensor in tensors_in(output)]
+    owners: dict[str, None] = {}
+    while to_do:
+        node = to_do.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        to_do.extend(before for before, _ in node.next_functions)
+        name = names.get(id(getattr(node, "variable", None)))
+        if name is not None:
+            owner = name.rpartition(".")[0]
+            kind = type(critic.get_submodule(owner)).__name__
+            owners[f"{owner} ({kind})" if owner else f"the parameter {name}"] = None
+    return ", ".join(owners) or None
 
 
 def check_hookable(critic: nn.Module) -> None:

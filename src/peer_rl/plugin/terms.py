@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from peer_rl.plugin.features import (
     DEFAULT_BETA,
@@ -20,6 +23,7 @@ from peer_rl.plugin.features import (
     Watch,
     check_beta,
     check_pair,
+    heads_first,
     per_row,
     safe_norm,
     squared_head_norm,
@@ -84,13 +88,27 @@ class Regularizer(ABC):
         if state:
             raise ValueError(f"{self!r} keeps no state, but was given {', '.join(state)}")
 
-    def __call__(self, features: Features | Tensor, phi_next: Tensor | None = None) -> Tensor:
-        """Check the input and compute the term; with beta 0 it is a plain 0 without a graph."""
-        if not isinstance(features, Features):
+    def __call__(
+        self,
+        features: Features | Tensor,
+        phi_next: Tensor | None = None,
+        *,
+        head_axis: int | Sequence[int] | None = None,
+    ) -> Tensor:
+        """Check the input and compute the term; with beta 0 it is a plain 0 without a graph.
+
+        Takes `Features`, whose tensors put heads first, or phi and phi_next; head_axis as in `peer_loss`.
+        """
+        if isinstance(features, Features):
+            if head_axis is not None:
+                raise ValueError("head_axis goes with two tensors; put the heads first in the tensors of Features")
+            check_pair(features.phi, features.phi_next)
+        else:
             if phi_next is None:
-                raise ValueError("phi_next must be given beside a phi tensor, not None")
-            features = Features(features, phi_next)
-        check_pair(features.phi, features.phi_next)
+                raise ValueError("phi_next must be given with a phi tensor, not None")
+            features = Features(*_checked_pair(features, phi_next, head_axis))
+        if not is_compiling() and features.phi_next.is_inference():
+            features = _out_of_inference(features)
         for name in self.needs:
             features.require(name)
         if self.is_off:
@@ -158,7 +176,7 @@ class DR3(Regularizer):
 
 
 class BEER(Regularizer):
-    """beta relu(cos(phi, sg phi') - sg bound): only a cosine that the Bellman equation forbids costs.
+    """beta relu(cos(phi, sg phi') - sg bound): penalises only a cosine that the Bellman equation rules out.
 
     bound = (|phi|^2 + gamma^2 |phi'|^2 - r^2 / |w|^2) / (2 gamma |phi| |phi'|), gamma the row's discount.
     The mean leaves out rows without a bound: discount 0, zero head, zero phi or phi'; none left gives 0.
@@ -170,17 +188,45 @@ class BEER(Regularizer):
 
     def loss(self, features: Features) -> Tensor:
         """Beta relu(cos - sg bound), averaged over the rows where the bound is defined."""
+        excess, defined = self._excess(features)
+        return self.beta * (excess.sum(-1) / defined.sum(-1).clamp(min=1)).sum()
+
+    def _excess(self, features: Features, norm_next: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Per row: relu(cos - sg bound), and where the bound is defined; elsewhere the excess is 0."""
         phi, phi_next = features.phi, features.phi_next.detach()
         unit, unit_next = phi / safe_norm(phi).unsqueeze(-1), phi_next / safe_norm(phi_next).unsqueeze(-1)
         cosine = (unit * unit_next).sum(-1)  # (*leading, batch)
         if features.same_action is not None:
             cosine = cosine * per_row(features.same_action, phi, "same_action")
         with torch.no_grad():
-            bound, defined = bellman_bound(features)
+            bound, defined = bellman_bound(features, norm_next)
         excess = torch.where(defined, torch.relu(cosine - bound), 0.0)
         if features.weight is not None:
             excess = excess * per_row(features.weight, phi, "weight")
-        return self.beta * (excess.sum(-1) / defined.sum(-1).clamp(min=1)).sum()
+        return excess, defined
+
+
+class PublishedBEER(BEER):
+    """BEER as its authors' code computes it, which differs from `BEER` in three ways.
+
+    The bound's |phi'|^2 is that of the *online* critic at (s', pi(s')), given as phi_next_online; the product in the
+    denominator stays the target's. gamma is 0.99 in every row, terminal ones too. The mean is over all rows.
+    """
+
+    name = "beer-published"
+    needs = frozenset({"head_weight", "reward", "phi_next_online"})
+
+    def __init__(self, beta: float = 1e-3, *, gamma: float = 0.99) -> None:
+        super().__init__(beta)
+        self.gamma = gamma
+
+    def loss(self, features: Features) -> Tensor:
+        """Beta relu(cos - sg bound), averaged over the batch."""
+        online = features.require("phi_next_online")
+        check_pair(features.phi, online, "phi_next_online")
+        discount = features.phi.new_full(features.phi.shape[-2:-1], self.gamma)
+        excess, _ = self._excess(replace(features, discount=discount), torch.linalg.vector_norm(online, dim=-1))
+        return self.beta * excess.mean(-1).sum()
 
 
 class NoRegularizer(Regularizer):
@@ -197,35 +243,62 @@ class NoRegularizer(Regularizer):
         return features.phi.new_zeros(())
 
 
-def bellman_bound(features: Features) -> tuple[Tensor, Tensor]:
-    """Compute BEER's bound per row, and where it is defined; elsewhere it reads 0. NaN input stays NaN."""
+def bellman_bound(features: Features, norm_above: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Compute BEER's bound per row, and where it is defined; elsewhere it reads 0. NaN input stays NaN.
+
+    norm_above takes the place of |phi'| in the numerator.
+    """
     phi = features.phi
     reward, gamma = (per_row(features.require(name), phi, name) for name in ("reward", "discount"))
-    if not torch.compiler.is_compiling() and phi.device.type == "cpu" and bool(((gamma < 0) | (gamma > 1)).any()):
+    if not is_compiling() and phi.device.type == "cpu" and bool(((gamma < 0) | (gamma > 1)).any()):
         raise ValueError(f"discount must lie in [0, 1], not {gamma.min().item():g} to {gamma.max().item():g}")
     head = squared_head_norm(features.require("head_weight"), phi, features.same_action)
     norm = torch.linalg.vector_norm(phi, dim=-1)
     norm_next = torch.linalg.vector_norm(features.phi_next, dim=-1)
     twice = 2 * gamma * norm * norm_next  # (*leading, batch)
     defined = (twice != 0) & (head != 0)
-    bound = (norm.square() + (gamma * norm_next).square() - reward.square() / head) / twice
+    above = gamma * (norm_next if norm_above is None else norm_above)
+    bound = (norm.square() + above.square() - reward.square() / head) / twice
     return torch.where(defined, bound, 0.0), defined
 
 
 _peer_watch = Watch()
 
 
-def peer_loss(phi: Tensor, phi_next: Tensor, beta: float = DEFAULT_BETA) -> Tensor:
+def _checked_pair(phi: Tensor, phi_next: Tensor, head_axis: int | Sequence[int] | None) -> tuple[Tensor, Tensor]:
+    check_pair(phi, phi_next)
+    if phi.dim() == 2 and head_axis is None:
+        return phi, phi_next
+    return heads_first(phi, head_axis), heads_first(phi_next, head_axis)
+
+
+def _out_of_inference(features: Features) -> Features:
+    """Copy what torch.inference_mode() made, which autograd refuses to keep for the backward pass."""
+    given = {spec.name: getattr(features, spec.name) for spec in fields(features) if spec.name != "phi"}
+    copies: dict[str, Any] = {name: None if value is None else value.clone() for name, value in given.items()}
+    return replace(features, **copies)
+
+
+def peer_loss(
+    phi: Tensor,
+    phi_next: Tensor,
+    beta: float = DEFAULT_BETA,
+    *,
+    head_axis: int | Sequence[int] | None = None,
+) -> Tensor:
     """Compute PEER's term, beta <phi, sg phi'>, to be added to a critic's TD loss.
 
-    phi is (*leading, batch, dim), from the critic at (s, a); phi_next, of the same shape, from the target
-    critic at (s', a'). Mean over the batch, sum over leading axes (twin critics: stack them). No gradient
-    flows into phi_next.
+    phi: (*heads, batch, dim), from the critic at (s, a). Twin critics are stacked: (2, batch, dim).
+    phi_next: of the same shape, from the target critic at (s', a'). No gradient flows into it.
+    head_axis: for other layouts, the axis or axes of the heads: 1 for (batch, heads, dim), () for (batch, time, dim).
+    The term is summed over heads and averaged over all other axes. A shape that may be batch-first raises ValueError.
     """
     if type(beta) is not float or not 0 <= beta < math.inf:
         beta = check_beta(beta)
-    check_pair(phi, phi_next)
+    phi, phi_next = _checked_pair(phi, phi_next, head_axis)
     if beta == 0:
         return phi.new_zeros(())
+    if not is_compiling() and phi_next.is_inference():
+        phi_next = phi_next.clone()
     loss = mean_inner(phi, phi_next.detach(), beta)
     return _peer_watch(Features(phi, phi_next), loss, signed_is_safe=False)

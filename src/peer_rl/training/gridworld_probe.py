@@ -10,7 +10,8 @@ import torch
 from peer_rl.agents import Agent
 from peer_rl.envs.gridworld import GOAL, REWARD, S1, S2, STATES, move
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.plugin.diagnostics import diagnose
+from peer_rl.plugin import Features
+from peer_rl.plugin.diagnostics import diagnose_features
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 
@@ -36,7 +37,7 @@ def probe(agent: Agent, spec: EnvSpec, rng: Stream) -> dict[str, Any]:
     with torch.no_grad():
         features = agent.temporal_difference(batch, rng).features
         values = agent.value(encoded).tolist()
-    report = diagnose(features.phi, features.phi_next)
+    report = diagnose_features(Features(features.phi, features.phi_next))
     return {
         "probe_cosine": report.cosine,
         "probe_q_difference": values[S1] - values[S2],

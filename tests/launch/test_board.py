@@ -6,9 +6,9 @@ import json
 import pytest
 from rich.console import Console
 
-from peer_rl.launch import board as module
-from peer_rl.launch.board import Board
+from peer_rl.launch import progress as module
 from peer_rl.launch.jobs import Job
+from peer_rl.launch.progress import Board
 from peer_rl.settings import configure
 
 

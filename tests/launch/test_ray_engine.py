@@ -17,7 +17,7 @@ from sweeping import assert_same, newest_checkpoints, start, trainings, wait_unt
 from peer_rl.cli.train import read_options
 from peer_rl.errors import PeerError
 from peer_rl.launch import ray_engine as module
-from peer_rl.launch.engines import make_engine
+from peer_rl.launch.engine import make_engine
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.ray_engine import RayEngine
 from peer_rl.launch.sweep import read_sweep

@@ -9,6 +9,7 @@ from peer_rl.paper.published import (
     SCORE_TABLES,
     SETTING_TABLES,
     SUITE_TABLES,
+    notes_of,
     published_figures,
     score_table,
     setting_table,
@@ -46,6 +47,29 @@ def test_the_papers_counts_follow_from_its_numbers_or_a_note_says_so(name):
     }
     for claim in table.claims:
         assert not claim.note or str(table.wins(claim)) in claim.note
+
+
+def test_dreamer_v2_had_2_5_times_the_data_of_peer_and_not_ten() -> None:
+    table = score_table("model-based-atari")
+    dreamer = table.system("Dreamer-V2")
+    assert (dreamer.budget / table.steps, dreamer.seeds) == (2.5, 8)
+    (note,) = [note for note in notes_of("table3") if "250,000 agent steps" in note]
+    assert "2.5 times" in note
+    assert sum("Dreamer-V2" in note for note in notes_of("table3")) >= 3  # the budget, the seeds, sticky actions
+
+
+def test_peer_on_td_mpc_is_closer_to_td_mpc_from_state_than_to_the_row_from_pixels() -> None:
+    table = score_table("model-based-dmc")
+    means = {name: [table.find(task, name, 100_000).mean for task in table.tasks] for name in ("PEER+TDMPC", "TDMPC")}
+    means["state"] = table.system("TDMPC").from_state
+    state, pixels = (
+        sum(abs(ours - theirs) for ours, theirs in zip(means["PEER+TDMPC"], means[name], strict=True)) / 6
+        for name in ("state", "TDMPC")
+    )
+    assert (round(state), round(pixels)) == (67, 196)
+    (note,) = [note for note in notes_of("table2") if "from state" in note]
+    assert f"{round(state)} points, from pixels {round(pixels)}" in note
+    assert any("510,000 frames" in note for note in notes_of("table2"))
 
 
 @pytest.mark.parametrize("name", SCORE_TABLES)

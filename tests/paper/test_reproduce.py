@@ -13,8 +13,8 @@ import pytest
 from running import leavings, peer_rl
 
 from peer_rl.errors import RunError
-from peer_rl.launch.engines import run_jobs
-from peer_rl.launch.measure import find_paces
+from peer_rl.launch.engine import run_jobs
+from peer_rl.launch.estimate import find_paces
 from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.paper.plan import Choice, make_plan
 from peer_rl.settings import configure

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
+from peer_rl.errors import PeerError
 from peer_rl.paper import EXPERIMENTS
 from peer_rl.settings import AGENTS, AgentEntry
 from peer_rl.settings.tasks import SUITES, TASKS
@@ -18,12 +21,17 @@ class ListOptions:
     """Show what there is."""
 
     what: Positional[Literal["all", "agents", "tasks", "experiments"]] = "all"
-    """What to show."""
+    """What to list."""
+    pictures: Path | None = None
+    """Draw one frame of every task of the paper's suites into this folder: PNG, SVG and a page."""
 
 
 def main(arguments: list[str]) -> int:
     """Print the tables."""
-    what = parse(ListOptions, arguments, prog="peer-rl list").what
+    options = parse(ListOptions, arguments, prog="peer-rl list")
+    if options.pictures:
+        return _draw(options.pictures)
+    what = options.what
     agents = [(name, _about(entry)) for name, entry in AGENTS.items()]
     tasks = [(task.name, task.summary) for task in TASKS.values()]
     tasks += [("gym/ANY-ID", SUITES["gym"]), ("module:factory", SUITES["custom"])]
@@ -34,6 +42,16 @@ def main(arguments: list[str]) -> int:
             width = max(len(name) for name, _ in rows)
             for name, about in rows:
                 print(f"  {name:<{width}}  {about}")
+    return 0
+
+
+def _draw(out: Path) -> int:
+    try:
+        from peer_rl.paper.suite_pictures import write_pictures
+
+        print(write_pictures(out, lambda line: print(f"peer-rl: {line}", file=sys.stderr, flush=True)))
+    except ModuleNotFoundError as error:
+        raise PeerError(f"pictures need {error.name}; install it with: pip install 'peer-rl[report]'") from error
     return 0
 
 

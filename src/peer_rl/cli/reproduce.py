@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     """Plan, run, report, and say where everything is."""
     options = parse(ReproduceOptions, arguments, prog="peer-rl reproduce")
     _check(options)
-    from peer_rl.paper.plan import Choice, describe, find_needs, make_plan
+    from peer_rl.paper.plan import Choice, describe, estimate_plan, make_plan
 
     try:
         options.runs.mkdir(parents=True, exist_ok=True)
@@ -67,11 +67,11 @@ def main(arguments: list[str]) -> int:
     runs = options.runs.absolute() if options.engine == "ray" else options.runs
     plan = make_plan(CATALOGUE[options.experiment], choice, runs)
     print("\n".join(describe(plan)), flush=True)
-    needs = find_needs(plan, runs, options.workers)
-    if needs.lines:
-        print("\n".join(needs.lines), flush=True)
-    if needs.hours is not None and needs.hours > _ASK_ABOVE_HOURS and not options.yes:
-        _ask(needs.hours)
+    estimate = estimate_plan(plan, runs, options.workers)
+    if estimate.lines:
+        print("\n".join(estimate.lines), flush=True)
+    if estimate.hours is not None and estimate.hours > _ASK_ABOVE_HOURS and not options.yes:
+        _ask(estimate.hours)
     failure: PeerError | OSError | None = None
     try:
         _run(plan, options)
@@ -105,7 +105,7 @@ def _ask(hours: float) -> None:
 
 
 def _run(plan: Plan, options: ReproduceOptions) -> None:
-    from peer_rl.launch.engines import run_jobs
+    from peer_rl.launch.engine import run_jobs
 
     run_jobs(plan.jobs, engine=options.engine, workers=options.workers, address=options.address)
 

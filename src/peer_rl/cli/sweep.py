@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) -> int:
     """Failed runs are told at the very end: the report comes all the same, and shows what is missing."""
-    from peer_rl.launch.engines import conduct, make_engine, make_folder
+    from peer_rl.launch.engine import conduct, make_engine, make_folder
 
     make_folder(options.runs)
     failure: PeerError | None = None

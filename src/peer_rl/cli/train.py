@@ -162,11 +162,11 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
     """The paper's settings for pixels take days without a GPU: better said before than seen after."""
-    from peer_rl.launch.outlook import foretell
+    from peer_rl.launch.estimate import expected_time
     from peer_rl.training.rundir import read_json, run_path
 
     status = run_path(options.run, options.runs) / "status.json"
-    told = foretell(options.run, begin=read_json(status)["step"] if status.exists() else 0)
+    told = expected_time(options.run, begin=read_json(status)["step"] if status.exists() else 0)
     if told:
         print(f"{options.run.agent} {options.run.task}: {told}", file=sys.stderr, flush=True)
 

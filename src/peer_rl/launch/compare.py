@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.errors import ConfigError, PeerError, RunError
-from peer_rl.launch.engines import EngineName, make_folder, run_jobs
+from peer_rl.launch.engine import EngineName, make_folder, run_jobs
 from peer_rl.launch.jobs import Job
 from peer_rl.settings import as_dict, from_dict
 from peer_rl.settings.fields import check_not_negative, check_positive

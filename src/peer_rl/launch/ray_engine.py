@@ -22,10 +22,10 @@ from filelock import FileLock, Timeout
 
 from peer_rl.errors import PeerError, RunError
 from peer_rl.launch import child
-from peer_rl.launch.engines import Ended, make_folder
+from peer_rl.launch.engine import Ended, make_folder
+from peer_rl.launch.estimate import amount, estimate_memory
 from peer_rl.launch.jobs import Job
-from peer_rl.launch.needs import amount, estimate_memory
-from peer_rl.launch.pool import reason_of
+from peer_rl.launch.local_engine import reason_of
 from peer_rl.settings import find_agent
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task

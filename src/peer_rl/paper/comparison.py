@@ -229,7 +229,7 @@ def warnings(comparison: Comparison) -> list[str]:
 
 def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str, Table]]]:
     """The page's part, and its tables for the other forms of the report."""
-    extra = derived.parts(comparison.experiment.name, comparison.grids, comparison.planned, comparison.groups)
+    extra = derived.parts(comparison.experiment, comparison.grids, comparison.planned, comparison.groups)
     named = [(f"{grid.suite} {grid.budget.title}", grid_table(comparison, grid)) for grid in comparison.grids]
     tables = [(f"{comparison.heading}: {name}", table) for name, table in [*extra.tables, *named]]
     notes = notes_of(comparison.experiment.name)
@@ -237,6 +237,8 @@ def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str,
     parts: list[Part | None] = [Text(line, "warning") for line in warnings(comparison)]
     parts.append(Cards(statements(comparison)))
     parts += [Heading("The paper's counts, and ours"), Bullets(recounted)] if recounted else []
-    parts += [extra.charts, *(Text(line, "soft") for line in extra.captions), *(table for _, table in tables)]
+    parts += [*extra.pictures, *(Text(line, "soft") for line in extra.captions)]
+    parts.append(Details("The same curves one by one, to point at", [extra.charts]) if extra.charts else None)
+    parts += [table for _, table in tables]
     parts.append(Details("Where the paper contradicts itself or its code", [Bullets(notes)]) if notes else None)
     return page.section(comparison.heading, *parts), tables

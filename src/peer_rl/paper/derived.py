@@ -8,12 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from peer_rl.paper.catalogue import Experiment
 from peer_rl.paper.cells import Grid
+from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Planned
+from peer_rl.paper.published import figures_of
 from peer_rl.report.charts import Chart, curve_chart
 from peer_rl.report.curves import Curve, half_std, mean_curve
+from peer_rl.report.figures import Drawing
 from peer_rl.report.findings import verdict
 from peer_rl.report.gridworld import moving_mean
+from peer_rl.report.page import Picture
 from peer_rl.report.runs import Group, RunRecord
 from peer_rl.report.statistics import Floats, column, mean_difference, paired_difference
 from peer_rl.report.tables import Table, number, with_interval
@@ -33,6 +38,7 @@ class Extra:
 
     tables: list[tuple[str, Table]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     captions: list[str] = field(default_factory=list)
 
 
@@ -40,20 +46,51 @@ Labelled = dict[tuple[str, str], Group]
 """The runs by task and label."""
 
 
-def parts(name: str, grids: Sequence[Grid], planned: Sequence[Planned], groups: Sequence[Group]) -> Extra:
-    """What the experiment ``name`` shows beside its grids of scores."""
+@dataclass(frozen=True)
+class Runs:
+    """An experiment, its plan and the runs there are of it."""
+
+    experiment: Experiment
+    grids: Sequence[Grid]
+    planned: Sequence[Planned]
+    labelled: Labelled
+
+    @property
+    def profile(self) -> str:
+        """paper, small or smoke."""
+        return next((run.config.profile for run in self.planned if run.config), "paper")
+
+    def tasks(self, part: int = 0) -> list[str]:
+        """Every task of the experiment, or of one of its parts, planned here or not."""
+        return list(self.experiment.parts[part].tasks)
+
+    def picture(self, name: str, drawing: Drawing, figure: int = 0) -> Picture:
+        """A drawing with the facts of the paper's figure and of ours in its caption."""
+        theirs = figures_of(self.experiment.name)[figure]
+        facts = [f"{theirs.seeds} seeds" if theirs.seeds else "seeds not stated"]
+        facts += [f"beta {theirs.beta:g}"] if theirs.beta else []
+        tasks = {task for task, _ in self.labelled}
+        seeds = sorted({len(group.finished) for group in self.labelled.values()} or {0})
+        span = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        budgets = " or ".join(dict.fromkeys(group.budget for group in self.labelled.values()))
+        ours = f"Ours: profile {self.profile}, {len(tasks)} of {theirs.tasks} tasks, {span} finished seeds"
+        caption = [
+            f"The paper's {theirs.number}: {theirs.caption} ({', '.join(facts)}). ",
+            f"{ours}{f', {budgets}' if budgets else ''}.",
+        ]
+        return Picture(name, drawing, f"{theirs.number}, from our runs: {theirs.caption}", caption)
+
+
+def parts(experiment: Experiment, grids: Sequence[Grid], planned: Sequence[Planned], groups: Sequence[Group]) -> Extra:
+    """What an experiment shows beside its grids of scores."""
     by_key = {group.key: group for group in groups}
     labelled: Labelled = {}
     for run in planned:
         if run.config and (group := by_key.get((run.config.profile, run.task, variant(run.config)))):
             labelled[run.task, run.system.label] = group
-    if name == "figure1":
-        return _figure1(labelled, planned)
-    if name == "figure4":
-        return Extra([("shares of State SAC", _shares_table(grids))])
-    if name == "beta-study":
-        return Extra([("shares of the best beta", _betas_table(grids))])
-    return _smoothed(labelled) if name == "dmc-curves" else Extra()
+    show = {"figure1": _figure1, "figure4": _figure4, "beta-study": _beta_study, "dmc-curves": _dmc_curves}
+    runs = Runs(experiment, grids, planned, labelled)
+    return show[experiment.name](runs) if experiment.name in show else Extra()
 
 
 # -- figure 1 ----------------------------------------------------------------------------------------------------------
@@ -83,35 +120,36 @@ def _whole_std(curves: Floats) -> tuple[Floats, Floats]:
     return mean - std, mean + std
 
 
-def _figure1(labelled: Labelled, planned: Sequence[Planned]) -> Extra:
+def _figure1(runs: Runs) -> Extra:
+    values = {key: _final_drd(group) for key, group in runs.labelled.items()}
+    curves: dict[str, list[Curve]] = {}
+    for (task, label), group in runs.labelled.items():
+        curve = mean_curve(label, [_drd(record) for record in group.finished], _whole_std)
+        curves.setdefault(task, []).extend([curve] if curve else [])
     charts, rows = [], []
-    values = {key: _final_drd(group) for key, group in labelled.items()}
-    for task in dict.fromkeys(run.task for run in planned):
-        systems = list({run.system.label: run.system for run in planned if run.task == task}.values())
-        curves = []
+    for task in dict.fromkeys(run.task for run in runs.planned):
+        systems = list({run.system.label: run.system for run in runs.planned if run.task == task}.values())
         for system in systems:
             found = values.get((task, system.label), {})
-            group = labelled.get((task, system.label))
-            curve = mean_curve(system.label, [_drd(record) for record in group.finished], _whole_std) if group else None
-            curves += [curve] if curve else []
             final = mean_difference(list(found.values())) if found else None  # to zero
             difference = paired_difference(found, values.get((task, system.against), {})) if system.against else None
             sign = _FIGURE1[system.label]
             words = verdict(final, sign) if final else "missing"
             claim = "below zero" if sign < 0 else "above zero"
             interval = with_interval(final, 4, sign=True)
-            paired = with_interval(difference, 4, sign=True)
-            rows.append([task, system.label, claim, interval, words, paired])
-        if curves:
+            rows.append([task, system.label, claim, interval, words, with_interval(difference, 4, sign=True)])
+        if curves.get(task):
             order = [system.label for system in systems]
-            charts.append(curve_chart(f"DRD, {task}", curves, order, x="agent steps", line=(0.0, "0")))
+            charts.append(curve_chart(f"DRD, {task}", curves[task], order, x="agent steps", line=(0.0, "0")))
     header = ["task", "system", "DRD in the paper", "our DRD at the end [95 %]", "our runs", "difference to backbone"]
     caption = (
         f"DRD: mean of the last {_LAST_LINES} lines of diagnostics, of the first critic where the run tells it apart; "
         "below zero the distinguishable representation property holds on average."
     )
-    note = "Figure 1: DRD over training, mean over seeds; shaded: a standard deviation, as in the paper."
-    return Extra([("DRD", Table(caption, header, rows))], charts, [note] if charts else [])
+    panels = [Panel(task, curves.get(task, [])) for part in runs.experiment.parts for task in part.tasks]
+    note = "DRD, mean over seeds; shaded: a standard deviation; below the dotted line the property holds"
+    drawing = draw_panels(panels, list(_FIGURE1), x="agent steps", y="DRD", zero=True, note=note)
+    return Extra([("DRD", Table(caption, header, rows))], charts, [runs.picture("figure1", drawing)])
 
 
 # -- figure 4 and the beta study ---------------------------------------------------------------------------------------
@@ -124,69 +162,103 @@ def _share(means: dict[str, float], yardstick: dict[str, float]) -> tuple[float,
     return (sum(means[task] for task in tasks) / below if tasks and below else math.nan), len(tasks)
 
 
-def _shares_table(grids: Sequence[Grid]) -> Table:
-    rows = []
-    for grid in grids:
-        labels = list(dict.fromkeys(cell.label for cell in grid.cells))
-        paper = {
-            label: {cell.task: cell.published.mean for cell in grid.cells if cell.label == label and cell.published}
-            for label in labels
-        }
-        ours = {
-            label: {cell.task: cell.mean for cell in grid.cells if cell.label == label and cell.values}
-            for label in labels
-        }
-        for label in labels:
-            if label == "DrQ-v2":  # the paper's figure leaves it out
-                continue
-            theirs, their_tasks = _share(paper[label], paper.get("State SAC", {}))
-            mine, my_tasks = _share(ours[label], ours.get("State SAC", {}))
-            shown = f"{number(theirs, 3)} ({their_tasks} tasks)" if their_tasks else "in the picture alone"
-            own = f"{number(mine, 3)} ({my_tasks} tasks)" if my_tasks else "missing"
-            rows.append([label, grid.budget.title, shown, own])
+@dataclass(frozen=True)
+class Share:
+    """A system's average score over State SAC's at one budget, and over how many tasks."""
+
+    label: str
+    paper: float
+    paper_tasks: int
+    ours: float
+    our_tasks: int
+
+
+def shares_of(grid: Grid) -> list[Share]:
+    """Figure 4's numbers, from the tasks that are planned; the paper's from its table 2."""
+    labels = list(dict.fromkeys(cell.label for cell in grid.cells))
+    paper: dict[str, dict[str, float]] = {label: {} for label in labels}
+    ours: dict[str, dict[str, float]] = {label: {} for label in labels}
+    for cell in grid.cells:
+        if cell.published:
+            paper[cell.label][cell.task] = cell.published.mean
+        if cell.values:
+            ours[cell.label][cell.task] = cell.mean
+    return [
+        Share(label, *_share(paper[label], paper.get("State SAC", {})), *_share(ours[label], ours.get("State SAC", {})))
+        for label in labels
+        if label != "DrQ-v2"  # the paper's figure leaves it out
+    ]
+
+
+def _figure4(runs: Runs) -> Extra:
+    rows, panels = [], []
+    for grid in runs.grids:
+        shares = shares_of(grid)
+        for share in shares:
+            shown = f"{number(share.paper, 3)} ({share.paper_tasks} tasks)" if share.paper_tasks else "not in a table"
+            own = f"{number(share.ours, 3)} ({share.our_tasks} tasks)" if share.our_tasks else "missing"
+            rows.append([share.label, grid.budget.title, shown, own])
+        heights = {"paper": [share.paper for share in shares], "ours": [share.ours for share in shares]}
+        if (grid.budget.published and grid.budget.counts) or any(share.our_tasks for share in shares):
+            panels.append(Bars(f"DMControl {grid.budget.title}", [share.label for share in shares], heights))
     caption = (
         "Average score divided by State SAC's average, over the tasks that are planned here and that both have; "
         "the paper's from its table 2. A share over other tasks is another number."
     )
-    return Table(caption, ["system", "budget", "paper", "ours"], rows)
+    table = Table(caption, ["system", "budget", "paper", "ours"], rows)
+    drawing = draw_bars(panels, y="share of State SAC", line=1.0)
+    tasks = ", ".join(dict.fromkeys(run.task for run in runs.planned))
+    note = f"Both bars are averages over {tasks}; the paper's figure averages over six tasks."
+    return Extra([("shares of State SAC", table)], [], [runs.picture("figure4", drawing)], [note])
 
 
-def _betas_table(grids: Sequence[Grid]) -> Table:
-    labels = list(dict.fromkeys(cell.label for grid in grids for cell in grid.cells))
-    rows = []
-    for grid in grids:
+def _beta_study(runs: Runs) -> Extra:
+    labels = [system.label for system in runs.experiment.systems]
+    rows, panels = [], []
+    for grid in runs.grids:
+        shares: dict[str, dict[str, float]] = {}
         for task in grid.tasks:
             means = {label: cell.mean for label in labels if (cell := grid.find(task, label)) and cell.values}
             best = max(means.values(), default=math.nan)
-            rows.append(
-                [task, *(number(means[label] / best, 2) if label in means and best > 0 else "-" for label in labels)]
-            )
+            shares[task] = {label: mean / best for label, mean in means.items()} if best > 0 else {}
+            rows.append([task, *(number(shares[task].get(label, math.nan), 2) for label in labels)])
+        heights = {
+            "beta 0" if label == "CURL" else label: [shares.get(task, {}).get(label, math.nan) for task in runs.tasks()]
+            for label in labels
+        }
+        names = [find_task(task).name for task in runs.tasks()]
+        panels.append(Bars(f"{grid.suite} {grid.budget.title}", names, heights))
     caption = "Mean score divided by the best mean of the game; a dash where there is no run, or no score above zero."
-    return Table(caption, ["task", *labels], rows)
+    table = Table(caption, ["task", *labels], rows)
+    drawing = draw_bars(panels, y="share of the best beta", ramp=True)
+    return Extra([("shares of the best beta", table)], [], [runs.picture("beta-study", drawing)])
 
 
 # -- the appendix's curves ---------------------------------------------------------------------------------------------
 
 
-def _smoothed(labelled: Labelled) -> Extra:
-    charts = []
-    for task in dict.fromkeys(task for task, _ in labelled):
-        curves: list[Curve] = []
-        for (place, label), group in labelled.items():
-            if place != task:
-                continue
-            rows = [record.rows.get("eval", []) for record in group.finished]
-            series = [
-                (column(lines, "frame"), moving_mean(column(lines, "mean"), SMOOTHING)) for lines in rows if lines
-            ]
-            curve = mean_curve(label, series, half_std)
-            curves += [replace(curve, runs=len(rows))] if curve else []
-        if curves:
-            order = [label for place, label in labelled if place == task]
-            name = find_task(task).name
-            charts.append(curve_chart(f"{name}", curves, order, x="environment frames"))
-    note = (
-        f"The appendix's curves: evaluation return, a moving mean over {SMOOTHING} evaluations (the paper does not say "
-        "over how many); mean over seeds; shaded: half a standard deviation."
-    )
-    return Extra([], charts, [note] if charts else [])
+def _dmc_curves(runs: Runs) -> Extra:
+    curves: dict[str, list[Curve]] = {}
+    for (task, label), group in runs.labelled.items():
+        rows = [record.rows.get("eval", []) for record in group.finished]
+        series = [(column(lines, "frame"), moving_mean(column(lines, "mean"), SMOOTHING)) for lines in rows if lines]
+        curve = mean_curve(label, series, half_std)
+        curves.setdefault(task, []).extend([replace(curve, runs=len(rows))] if curve else [])
+    order = [system.label for system in runs.experiment.systems]
+    charts = [
+        curve_chart(find_task(task).name, found, order, x="environment frames")
+        for task, found in curves.items()
+        if found
+    ]
+    smoothing = f"moving mean over {SMOOTHING} evaluations"
+    pictures = []
+    for index, labels in enumerate((order[:2], order[2:])):  # the paper has a figure for CURL and one for DrQ
+        panels = [
+            Panel(find_task(task).name, [one for one in curves.get(task, []) if one.label in labels])
+            for task in runs.tasks()
+        ]
+        note = f"{smoothing}; mean over seeds; shaded: half a standard deviation"
+        drawing = draw_panels(panels, order, x="environment frames", y="evaluation return", note=note)
+        pictures.append(runs.picture(f"dmc-curves-{labels[0].lower()}", drawing, index))
+    note = f"The paper does not say over how many evaluations its moving average runs; ours is a {smoothing}."
+    return Extra([], charts, pictures, [note])

@@ -9,9 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from peer_rl.errors import ConfigError, nearest
+from peer_rl.launch.estimate import PROGRAM_BYTES, amount, duration, estimate_memory, find_paces, kind_of
 from peer_rl.launch.jobs import Job, merge
-from peer_rl.launch.measure import find_paces, kind_of
-from peer_rl.launch.needs import amount, estimate_memory
 from peer_rl.paper.catalogue import BETA, Experiment, Part, System
 from peer_rl.replay.memory import available_memory
 from peer_rl.settings import AGENTS, configure
@@ -20,8 +19,6 @@ from peer_rl.settings.tasks import find_task
 
 _SIMULATORS = {"pybullet": "pybullet_envs_gymnasium", "mujoco": "mujoco", "dmc": "dm_control", "atari": "ale_py"}
 """The module that each of our extras brings."""
-_PROGRAM = 500_000_000
-"""Bytes of a run's memory that no checkpoint holds."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def make_plan(experiment: Experiment, choice: Choice, runs: Path) -> Plan:
 
 
 @dataclass(frozen=True)
-class Needs:
+class Requirements:
     """What the missing runs take."""
 
     hours: float | None
@@ -186,13 +183,13 @@ def reductions(plan: Plan) -> list[str]:
     return [f"not the paper's whole experiment: {'; '.join(words)}"] if words else []
 
 
-def find_needs(plan: Plan, runs: Path, workers: int) -> Needs:
+def estimate_plan(plan: Plan, runs: Path, workers: int) -> Requirements:
     """Time, memory and disk of what is missing. The smoke profile takes minutes by design: nothing is measured."""
     missing = plan.missing
     if not missing:
-        return Needs(0.0, [])
+        return Requirements(0.0, [])
     if plan.choice.profile == "smoke":
-        return Needs(None, ["  time: a minute or a few (smoke is not measured)"])
+        return Requirements(None, ["  time: a minute or a few (smoke is not measured)"])
     paces = find_paces([job.config for job in missing], runs)
     seconds, unknown = 0.0, set()
     for job in missing:
@@ -202,14 +199,14 @@ def find_needs(plan: Plan, runs: Path, workers: int) -> Needs:
         else:
             seconds += pace.seconds(job.config) * (1 - job.share())
     hours = seconds / 3600 / min(workers, len(missing))
-    lines = [f"  time: about {_hours(hours)}, {workers} at a time if they do not slow one another down"]
+    lines = [f"  time: about {duration(3600 * hours)}, {workers} at a time if they do not slow one another down"]
     lines += [
         f"    {agent} on {suite}: {1000 * pace.train_seconds:.1f} ms a step, {pace.source}"
         for (agent, suite, _), pace in paces.items()
         if pace
     ]
     lines += [f"    not known for {', '.join(sorted(unknown))}: it could not be tried here"] if unknown else []
-    return Needs(hours, lines + _room(missing, runs, workers))
+    return Requirements(hours, lines + _room(missing, runs, workers))
 
 
 def _room(missing: Sequence[Job], runs: Path, workers: int) -> list[str]:
@@ -222,13 +219,7 @@ def _room(missing: Sequence[Job], runs: Path, workers: int) -> list[str]:
     if available is not None and sum(largest) > available:
         fitting = max(1, int(available / largest[0]))
         memory += f": more than there is, take --workers {fitting}"
-    disk = sum(max(0, job.memory - _PROGRAM) for job in missing)
+    disk = sum(max(0, job.memory - PROGRAM_BYTES) for job in missing)
     free = shutil.disk_usage(runs).free
     words = f"  disk: up to {amount(disk)} in checkpoints; {amount(free)} free"
     return [memory, words + (": more than there is" if disk > free else "")]
-
-
-def _hours(hours: float) -> str:
-    if hours >= 48:
-        return f"{hours / 24:.0f} days"
-    return f"{hours:.1f} hours" if hours >= 1 else f"{max(1, round(60 * hours))} minutes"

@@ -34,6 +34,10 @@ class PublishedSystem:
     """Seeds behind the numbers, where not the table's own number."""
     budget_note: str = ""
     """The data behind the numbers, where it is not the table's."""
+    budget: int = 0
+    """The same in the table's counter; 0 for the table's own."""
+    from_state: tuple[float, ...] = ()
+    """Scores of the same agent from state, in the order of the table's tasks, where the row is from pixels."""
     reference: bool = False
     """A yardstick that the table does not compare with: State SAC, a human player, random play."""
     derived: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ CELLS = {START: "start", S1: "$S_1$", S2: "$S_2$", GOAL: "$S_T$"}
 _DPI = 150
 _GRIDS_A_ROW = 4
 _PANELS_A_ROW = 3
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "axes.titlesize": 10.5,
@@ -45,35 +47,54 @@ _STYLE: Any = {
 """The salt makes the ids in an SVG the same twice."""
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
 
-def _save(figure: Figure, path: Path) -> None:
-    """``path`` with .png and with .svg, neither with a date in it."""
-    picture, drawing = (path.with_name(f"{path.name}.{kind}") for kind in ("png", "svg"))
-    figure.savefig(picture, metadata={"Software": None})
+@dataclass(frozen=True)
+class Drawing:
+    """A finished figure, the same bytes for the same numbers."""
+
+    png: bytes
+    svg: bytes
+
+    def save(self, path: Path) -> None:
+        """Write ``path`` with .png and with .svg."""
+        path.with_name(f"{path.name}.png").write_bytes(self.png)
+        path.with_name(f"{path.name}.svg").write_bytes(self.svg)
+
+
+def finish(figure: Figure) -> Drawing:
+    """The figure as PNG and SVG, neither with a date in it."""
+    png, svg = BytesIO(), BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})
     figure.set_layout_engine("none")  # everything has its place now
-    figure.savefig(drawing, metadata={"Date": None, "Creator": None})
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return Drawing(png.getvalue(), svg.getvalue())
 
 
-def _plain(text: str, width: int) -> str:
+def plain(text: str, width: int) -> str:
     """A name from a run directory, in lines that fit: a dollar sign in it is no formula."""
     return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False)).replace("$", r"\$")
 
 
-def _columns(labels: Sequence[str], width: int) -> int:
+def columns_of(labels: Sequence[str], width: int) -> int:
     """How many entries of a legend fit side by side into ``width`` characters."""
     return max(1, min(len(labels), width // (max(map(len, labels), default=0) + 8)))
 
 
-def _draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> None:
+def draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> None:
+    """Means with their bands; ``order`` fixes each label's colour."""
     for curve in curves:
         colour, dash = style(order.index(curve.label))
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=_plain(curve.name, 76))
+        marker = "o" if curve.x.size == 1 else None
+        axes.plot(
+            curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, marker=marker, label=plain(curve.name, 76)
+        )
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.margins(x=0.01)
@@ -101,7 +122,7 @@ def _draw_grid(axes: Axes, values: Floats, label: str, limits: tuple[float, floa
     axes.tick_params(length=0)
     axes.grid(color="white", linewidth=2)
     axes.spines[:].set_visible(False)
-    axes.set_title(_plain(label, 30), fontweight="normal", loc="center", fontsize=9.5)
+    axes.set_title(plain(label, 30), fontweight="normal", loc="center", fontsize=9.5)
     return image
 
 
@@ -123,13 +144,13 @@ def _draw_grids(part: SubFigure, study: Study) -> None:
 def _draw_panels(part: SubFigure, study: Study) -> None:
     order = [group.label for group in study.groups]
     cosine, difference, steps = part.subplots(1, 3)
-    _draw_curves(cosine, study.cosine, order)
+    draw_curves(cosine, study.cosine, order)
     cosine.set_title("(b) Cosine similarity")
-    _draw_curves(difference, study.difference, order)
+    draw_curves(difference, study.difference, order)
     difference.set_title(r"(c) Q value difference, $S_1$ $-$ $S_2$")
     difference.axhline(study.exact, color="#333", linestyle=":", linewidth=1.4)
     _note(difference, study.exact, f"exact: {study.exact:g}")
-    _draw_curves(steps, study.steps, order)
+    draw_curves(steps, study.steps, order)
     steps.set_title("(d) Steps to reach $S_T$")
     steps.axhline(SHORTEST, color="#333", linestyle=":", linewidth=1.4)
     _note(steps, SHORTEST, f"shortest path: {SHORTEST}")
@@ -142,7 +163,7 @@ def _draw_panels(part: SubFigure, study: Study) -> None:
     shown = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
     part.legend(
         list(handles.values()), list(handles), loc="outside lower center",
-        ncols=_columns(list(handles), 100), fontsize=10,
+        ncols=columns_of(list(handles), 100), fontsize=10,
         title=f"mean over {shown}; shaded: half a standard deviation; (d) is a moving mean over {SMOOTHING} episodes",
         title_fontsize=8.5,
     )  # fmt: skip
@@ -159,26 +180,26 @@ def _note(axes: Axes, height: float, text: str) -> None:
 def draw_figure3(study: Study, path: Path) -> None:
     """The paper's figure 3 from our runs."""
     rows = max(1, math.ceil(len(study.values) / _GRIDS_A_ROW))
-    with mpl.rc_context(_STYLE):
-        figure = _new_figure(9.6, 3.6 + 2.7 * rows)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(9.6, 3.6 + 2.7 * rows)
         parts: Any = figure.subfigures(2, 1, height_ratios=[2.7 * rows, 3.6], hspace=0.04)
         if study.values:
             _draw_grids(parts[0], study)
         _draw_panels(parts[1], study)
-        _save(figure, path)
+        finish(figure).save(path)
 
 
 def draw_learning_curves(title: str, curves: Sequence[Curve], order: Sequence[str], path: Path) -> None:
     """Evaluation return over agent steps with 95 % bootstrap bands; ``order`` fixes each label's colour."""
-    with mpl.rc_context(_STYLE):
-        figure = _new_figure(7, 4.2)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(7, 4.2)
         axes = figure.subplots()
-        _draw_curves(axes, curves, order)
-        axes.set_title(_plain(title, 76))
+        draw_curves(axes, curves, order)
+        axes.set_title(plain(title, 76))
         axes.set_xlabel("agent steps")
         axes.set_ylabel("evaluation return")
-        figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in curves], 80))
-        _save(figure, path)
+        figure.legend(loc="outside lower center", ncols=columns_of([curve.label for curve in curves], 80))
+        finish(figure).save(path)
 
 
 def draw_representation(
@@ -186,33 +207,33 @@ def draw_representation(
 ) -> None:
     """DRD, cosine, norms and the other diagnostics over agent steps, a panel each."""
     rows = math.ceil(len(diagnostics) / _PANELS_A_ROW)
-    with mpl.rc_context(_STYLE):
-        figure = _new_figure(10.5, 0.9 + 2.5 * rows)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(10.5, 0.9 + 2.5 * rows)
         grid: Any = figure.subplots(rows, min(_PANELS_A_ROW, len(diagnostics)), squeeze=False)
         lines: dict[str, Any] = {}
         for axes, (name, curves) in zip(grid.flat, diagnostics.items(), strict=False):
-            _draw_curves(axes, curves, order)
+            draw_curves(axes, curves, order)
             axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             axes.set_title("\n".join(textwrap.wrap(DIAGNOSTICS[name], 36)), fontsize=9)
             lines |= {label: line for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
         for axes in grid.flat[len(diagnostics) :]:
             axes.set_visible(False)
-        figure.suptitle(f"{_plain(title, 100)}, over agent steps", fontsize=10.5, fontweight="bold")
-        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=_columns(list(lines), 110))
-        _save(figure, path)
+        figure.suptitle(f"{plain(title, 100)}, over agent steps", fontsize=10.5, fontweight="bold")
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=columns_of(list(lines), 110))
+        finish(figure).save(path)
 
 
 def draw_profiles(aggregate: Aggregate, path: Path) -> None:
     """The performance profiles of a variant and its backbone."""
-    with mpl.rc_context(_STYLE):
-        figure = _new_figure(7, 4.2)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(7, 4.2)
         axes = figure.subplots()
-        _draw_curves(axes, aggregate.profiles, [curve.label for curve in aggregate.profiles])
+        draw_curves(axes, aggregate.profiles, [curve.label for curve in aggregate.profiles])
         axes.xaxis.set_major_locator(AutoLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         tasks = f"{len(aggregate.tasks) - len(aggregate.unscaled)} tasks of {aggregate.suite}"
         axes.set_title(f"{tasks}, {len(aggregate.seeds)} seeds, profile {aggregate.profile}")
         axes.set_xlabel("normalised score x")
         axes.set_ylabel("share of runs above x")
-        figure.legend(loc="outside lower center", ncols=_columns([curve.label for curve in aggregate.profiles], 80))
-        _save(figure, path)
+        figure.legend(loc="outside lower center", ncols=columns_of([curve.label for curve in aggregate.profiles], 80))
+        finish(figure).save(path)

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from peer_rl.report.charts import Chart
+from peer_rl.report.figures import Drawing
 from peer_rl.report.tables import Linked, Table
 
 Line = str | Sequence[str]
@@ -65,16 +66,18 @@ class Details:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as an image inside the page, with its caption."""
+    """A figure as an image inside the page, with its caption; ``write`` saves it beside the page, too."""
 
-    png: bytes
+    name: str
+    """Of its files, without the ending."""
+    drawing: Drawing
     alt: str
     caption: Line
 
     @property
     def source(self) -> str:
         """The image as a data URI."""
-        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        return f"data:image/png;base64,{base64.b64encode(self.drawing.png).decode()}"
 
 
 @dataclass(frozen=True)
@@ -121,12 +124,23 @@ def section(heading: str, *parts: Part | None) -> Section:
     return Section(heading, [part for part in parts if part])
 
 
+def pictures_of(sections: Sequence[Section]) -> list[Picture]:
+    """Every picture on a page."""
+    return [part for section in sections for part in section.parts if isinstance(part, Picture)]
+
+
 @cache
 def _environment() -> Environment:
     loader = PackageLoader("peer_rl.report")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kind"] = lambda part: type(part).__name__
     return environment
+
+
+def _has_charts(sections: Sequence[Section]) -> bool:
+    parts = [part for section in sections for part in section.parts]
+    parts += [inner for part in parts if isinstance(part, Details) for inner in part.parts]
+    return any(isinstance(part, list) for part in parts)
 
 
 def part_html(part: Part) -> str:
@@ -144,5 +158,5 @@ def render(title: str, lead: str, sections: Sequence[Section], *, switch: bool) 
     css, js = ((assets / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return _environment().get_template("page.html").render(
         title=title, lead=lead, sections=sections, switch=switch,
-        css=Markup(css), js=Markup(js), plotly=Markup(get_plotlyjs()),
+        css=Markup(css), js=Markup(js), plotly=Markup(get_plotlyjs()) if _has_charts(sections) else "",
     )  # fmt: skip

@@ -75,6 +75,8 @@ def _write_files(
         tables += more_tables
     if pictures:
         _draw(studies, results, found, out)
+        for picture in page.pictures_of(parts):
+            picture.drawing.save(out / picture.name)
     parts.append(sections.coverage_section(groups, problems, out))
     if groups:
         parts.append(sections.runs_section(groups, out))

@@ -9,8 +9,8 @@ from rendering import HAS_GL
 from running import leavings, peer_rl
 
 from peer_rl.errors import ConfigError
-from peer_rl.launch import outlook
-from peer_rl.launch.outlook import Outlook, duration, foretell
+from peer_rl.launch import estimate
+from peer_rl.launch.estimate import Cost, duration, expected_time
 from peer_rl.replay import make
 from peer_rl.settings import configure
 
@@ -37,30 +37,32 @@ def test_long_runs_name_the_small_profile(monkeypatch):
 
     def measure(config, *, begin=0):
         update, step = cost[config.profile]
-        return outlook._count(config, begin, update_seconds=update, step_seconds=step)
+        return estimate.count_cost(config, begin, update_seconds=update, step_seconds=step)
 
-    monkeypatch.setattr(outlook, "measure", measure)
+    monkeypatch.setattr(estimate, "measure_cost", measure)
     words = "about 5 days on this machine (7 s an update); --profile small takes about 29 minutes"
-    assert foretell(config) == words
-    assert foretell(config, begin=62_000) == "about 59 minutes on this machine (7 s an update)"
-    assert foretell(config, begin=62_500) == ""
+    assert expected_time(config) == words
+    assert expected_time(config, begin=62_000) == "about 59 minutes on this machine (7 s an update)"
+    assert expected_time(config, begin=62_500) == ""
 
 
 def test_updates_and_steps_of_a_run_are_counted():
     """500k frames at a repeat of 8: 50 evaluations of 10 episodes; a quarter is done already in the second."""
     config = configure("curl-sac", TASK)
-    whole = outlook._count(config, 0, update_seconds=1.0, step_seconds=0.0)
-    assert whole == Outlook(1.0, 0.0, updates=61_500, played_steps=62_500 + 50 * 10 * 125)
-    rest = outlook._count(config, 15_625, update_seconds=1.0, step_seconds=0.0)
+    whole = estimate.count_cost(config, 0, update_seconds=1.0, step_seconds=0.0)
+    assert whole == Cost(1.0, 0.0, updates=61_500, played_steps=62_500 + 50 * 10 * 125)
+    rest = estimate.count_cost(config, 15_625, update_seconds=1.0, step_seconds=0.0)
     assert (rest.updates, rest.played_steps) == (46_875, 46_875 + 38 * 10 * 125)
     every_second = dataclasses.replace(config.learning, update_every=2, updates=3, start_steps=2_500)
     uneven = dataclasses.replace(config, learning=every_second, steps=3_000, max_episode_steps=50)
-    assert outlook._count(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
+    assert (
+        estimate.count_cost(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
+    )
 
 
 @pytest.mark.parametrize(("agent", "task"), [("sac", TASK), ("drq-sac", "gym/X-v0"), ("dqn", "gridworld/paper")])
 def test_other_runs_are_not_foretold(agent, task):
-    assert foretell(configure(agent, task)) == ""
+    assert expected_time(configure(agent, task)) == ""
 
 
 @pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
@@ -68,7 +70,7 @@ def test_measuring_leaves_torch_as_it_was():
     settings = {"encoder.channels": (4,), "encoder.kernels": (5,), "encoder.strides": (3,), "critic.hidden": (8,)}
     config = configure("drq-v2", TASK, image_size=24, batch_size=4, threads=1, render_quality="draft", **settings)
     state, threads = torch.get_rng_state(), torch.get_num_threads()
-    found = outlook.measure(config)
+    found = estimate.measure_cost(config)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
     assert found.update_seconds > 0 < found.step_seconds
@@ -77,9 +79,9 @@ def test_measuring_leaves_torch_as_it_was():
 @pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
 def test_a_replay_that_does_not_fit_is_refused_before_anything_is_measured(monkeypatch):
     monkeypatch.setattr(make, "available_memory", lambda: 10_000)
-    monkeypatch.setattr(outlook, "build_agent", None)  # calling it would fail
+    monkeypatch.setattr("peer_rl.agents.make.build_agent", None)  # calling it would fail
     with pytest.raises(ConfigError, match="choose a smaller --buffer-size"):
-        foretell(configure("drq-v2", TASK))
+        expected_time(configure("drq-v2", TASK))
 
 
 @pytest.mark.parametrize(

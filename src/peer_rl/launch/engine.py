@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from peer_rl.errors import RunError
-from peer_rl.launch.board import Board
 from peer_rl.launch.jobs import Job, merge
+from peer_rl.launch.progress import Board
 from peer_rl.training.files import read_json_lines
 
 EngineName = Literal["local", "ray"]
@@ -63,7 +63,7 @@ def make_engine(
         from peer_rl.launch.ray_engine import ray_engine
 
         return ray_engine(workers=workers, address=address, gpu_share=gpu_share)
-    from peer_rl.launch.pool import local_engine
+    from peer_rl.launch.local_engine import local_engine
 
     return local_engine(workers)
 

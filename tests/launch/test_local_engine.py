@@ -25,11 +25,11 @@ from sweeping import (
 )
 
 from peer_rl.errors import RunError
-from peer_rl.launch import needs
-from peer_rl.launch.engines import conduct, run_jobs
+from peer_rl.launch import estimate
+from peer_rl.launch.engine import conduct, run_jobs
+from peer_rl.launch.estimate import PROGRAM_BYTES, estimate_memory
 from peer_rl.launch.jobs import Job
-from peer_rl.launch.needs import BASE, estimate_memory
-from peer_rl.launch.pool import LocalEngine
+from peer_rl.launch.local_engine import LocalEngine
 from peer_rl.settings import configure
 from peer_rl.training.rundir import read_config, read_json
 
@@ -187,9 +187,13 @@ def test_the_memory_that_is_foreseen_is_what_the_run_writes_down(undisturbed, tm
     jobs.append(Job.of(replace(config, task="gym/NoSuchThing-v0"), tmp_path))
     estimate_memory(jobs)
     batches = 21 * 4 * config.learning.batch_size * 20  # the grid world has 20 states, shown one-hot
-    assert [job.memory for job in jobs] == [BASE + written + batches, BASE + written + batches, BASE]
+    assert [job.memory for job in jobs] == [
+        PROGRAM_BYTES + written + batches,
+        PROGRAM_BYTES + written + batches,
+        PROGRAM_BYTES,
+    ]
     begun = Job.of(config, undisturbed)
-    monkeypatch.setattr(needs.subprocess, "run", None)  # nobody is asked what is written down
+    monkeypatch.setattr(estimate.subprocess, "run", None)  # nobody is asked what is written down
     estimate_memory([begun])
     assert begun.memory == jobs[0].memory
 

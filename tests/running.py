@@ -76,6 +76,20 @@ _PIXELS_CONTINUOUS: dict[str, object] = {
 _CURL_SAC: dict[str, object] = {**_PIXELS_CONTINUOUS, "settings.crop": 18}
 _DRQ: dict[str, object] = {**_PIXELS_CONTINUOUS, "settings.shift": 1}
 
+_TD_MPC: dict[str, object] = {
+    **{name: value for name, value in _CONTINUOUS.items() if name not in _SMALL_NETWORKS},
+    "learning.sequence_length": 3,
+    "learning.pretrain": 20,
+    "settings.latent": 8,
+    "settings.encoder_hidden": 16,
+    "settings.hidden": 16,
+    "settings.schedule_steps": 60,
+    "settings.planner.horizon": 2,
+    "settings.planner.samples": 10,
+    "settings.planner.elites": 4,
+    "settings.planner.iterations": 2,
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -104,6 +118,11 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "drq-sac": ("pixel_envs:continuous_dot", _DRQ),
     "sac-ae": ("pixel_envs:continuous_dot", _PIXELS_CONTINUOUS),
     "drq-v2": ("pixel_envs:continuous_dot", {**_DRQ, "settings.noise_steps": 100}),
+    "td-mpc": ("gym/Pendulum-v1", _TD_MPC),
+    "td-mpc-pixels": (
+        "pixel_envs:continuous_dot",
+        {**_TD_MPC, **_SMALL_ENCODER, "learning.update_every": 5, "learning.batch_size": 8, "settings.shift": 1},
+    ),
     "ppo": (
         "gym/InvertedPendulum-v5",
         {
@@ -148,6 +167,11 @@ _FAST_RAINBOW: dict[str, object] = {
     "settings.highest_return": 4.0,
     "settings.atoms": 21,
 }
+_FAST_TD_MPC: dict[str, object] = {
+    "settings.learning_rate": 5e-3,
+    "settings.tau": 0.2,
+    "settings.value_weight": 1.0,
+}
 FAST: dict[str, dict[str, object]] = {
     "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},
     "drq-dqn": {
@@ -166,11 +190,13 @@ FAST: dict[str, dict[str, object]] = {
     "drq-sac": _FAST_FRAMES | _NO_ENTROPY,
     "sac-ae": _FAST_FRAMES | _NO_ENTROPY,
     "drq-v2": {"settings.actor_learning_rate": 1e-3, "settings.critic_learning_rate": 5e-3, "settings.tau": 0.1},
+    "td-mpc": _FAST_TD_MPC,
+    "td-mpc-pixels": _FAST_TD_MPC,
 }
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
-PIXELS = {"drq-dqn", "rainbow", "curl-rainbow", "curl-sac", "drq-sac", "sac-ae", "drq-v2"}
+PIXELS = {"drq-dqn", "rainbow", "curl-rainbow", "curl-sac", "drq-sac", "sac-ae", "drq-v2", "td-mpc-pixels"}
 """Agents whose tiny runs are on frames."""
 
 

@@ -21,7 +21,6 @@ from peer_rl.settings.tasks import TASKS
 
 LATEX = Path(__file__).parents[2].parent / "shared" / "paper" / "peer.tex"
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?")
-ABSENT_AGENTS = {"td-mpc"} - AGENTS.keys()
 COMMANDS = re.compile(r"\\(?:(?:text(?:bf|it|tt)?|mathcal|footnotesize|colorbox|tiny|left|right)\b|[!;,])")
 
 
@@ -76,7 +75,7 @@ def test_peer_on_td_mpc_is_closer_to_td_mpc_from_state_than_to_the_row_from_pixe
 def test_systems_are_ours_or_quoted(name):
     table = score_table(name)
     for system in table.systems:
-        assert system.agent in {"", *AGENTS, *ABSENT_AGENTS}
+        assert system.agent in {"", *AGENTS}
         assert system.agent or system.quoted or system.derived, f"{system.name} is nobody's"
         assert system.beta in (0.0, table.beta)
         assert not system.backbone or table.system(system.backbone).agent == system.agent

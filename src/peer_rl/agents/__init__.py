@@ -3,6 +3,7 @@
 This file says what the loop asks of an agent. `td3`, `sac`, `dqn`, `rainbow` and `drq_v2` are whole algorithms;
 `metd3` is TD3 with dropout, `redq` SAC with more critics, `pixel_sac` SAC behind an encoder (`curl_sac`, `drq_sac`,
 `sac_ae`), `drq_dqn` DQN on augmented frames, `curl_rainbow` Rainbow with a contrastive loss.
+`td_mpc` plans in a latent model (`planning`), from state or from frames.
 `make` lists them all and builds the one that a config names; `checks` says which environments they refuse.
 """
 

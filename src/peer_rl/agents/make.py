@@ -23,6 +23,7 @@ from peer_rl.agents.checks import check_agent
 from peer_rl.agents.dqn import DQN
 from peer_rl.agents.drq_v2 import DrQv2
 from peer_rl.agents.td3 import TD3
+from peer_rl.agents.td_mpc import TDMPC
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import ConstrainedPEER, Regularizer, make
@@ -44,6 +45,8 @@ BUILDERS: dict[str, Callable[..., Agent]] = {
     "sac": sac.build,
     "sac-ae": sac_ae.build,
     "td3": TD3,
+    "td-mpc": TDMPC,
+    "td-mpc-pixels": TDMPC,
 }
 """Each takes the agent's settings and an EnvSpec, then ``regularizer``, ``rng`` and ``device``."""
 

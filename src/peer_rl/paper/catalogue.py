@@ -158,7 +158,9 @@ _ALL = (
             Part(
                 (
                     _STATE_SAC, _SAC_AE, _DRQ, _backbone("DrQ-v2", "drq-v2"), _CURL, _PEER_CURL,
-                    _backbone("TDMPC", "td-mpc"), _peer("PEER+TDMPC", "td-mpc", "TDMPC"),
+                    _backbone("TDMPC", "td-mpc-pixels"), _peer("PEER+TDMPC", "td-mpc-pixels", "TDMPC"),
+                    _backbone("TDMPC from state", "td-mpc"),
+                    _peer("PEER+TDMPC from state", "td-mpc", "TDMPC from state"),
                 ),
                 _DMC,
             ),

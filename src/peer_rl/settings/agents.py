@@ -22,6 +22,7 @@ from peer_rl.settings.sac import SACConfig
 from peer_rl.settings.sac_ae import SACAEConfig, SACAELearning
 from peer_rl.settings.script import FunctionProtocol, ModelProtocol, ScriptConfig, ScriptLearning
 from peer_rl.settings.td3 import TD3Config
+from peer_rl.settings.td_mpc import TDMPCConfig, TDMPCLearning, TDMPCProtocol
 from peer_rl.settings.trpo import TRPOConfig
 
 
@@ -159,6 +160,24 @@ AGENTS: dict[str, AgentEntry] = {
         backbone=False,
         about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
         learning=DrQv2Learning,
+    ),
+    "td-mpc": AgentEntry(
+        settings=TDMPCConfig,
+        actions="continuous",
+        observations="vectors",
+        beta=5e-4,
+        about="Planning in a latent model learned with the TD loss, from state",
+        learning=TDMPCLearning,
+        protocol=TDMPCProtocol,
+    ),
+    "td-mpc-pixels": AgentEntry(
+        settings=TDMPCConfig,
+        actions="continuous",
+        observations="frames",
+        beta=5e-4,
+        about="The same on randomly shifted frames: the paper's TD-MPC on DMControl",
+        learning=TDMPCLearning,
+        protocol=TDMPCProtocol,
     ),
     "rainbow": AgentEntry(
         settings=RainbowConfig,

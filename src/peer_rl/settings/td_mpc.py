@@ -1,0 +1,138 @@
+"""Settings of ``td-mpc`` and ``td-mpc-pixels``, each with its origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_rl.errors import ConfigError
+from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
+from peer_rl.settings.run import ProtocolConfig
+
+TD_MPC_CODE = "the TD-MPC authors' code"
+
+
+@dataclass(frozen=True)
+class PlannerConfig:
+    """Sampling-based planning: MPPI, or the cross-entropy method with temperature 0 and momentum 0."""
+
+    horizon: int = of(5, TD_MPC_CODE)
+    """Steps that a plan looks ahead."""
+    samples: int = of(512, TD_MPC_CODE)
+    """Action sequences drawn in each iteration."""
+    elites: int = of(64, TD_MPC_CODE)
+    """Best sequences, which the next iteration's mean and standard deviation come from."""
+    iterations: int = of(6, TD_MPC_CODE)
+    """Rounds of drawing and selecting."""
+    temperature: float = of(0.5, TD_MPC_CODE)
+    """Elites are weighted by exp(temperature * value); 0 weights all alike."""
+    momentum: float = of(0.1, TD_MPC_CODE)
+    """Fraction of the old mean in the next iteration's mean."""
+    std_start: float = of(2.0, TD_MPC_CODE)
+    """Standard deviation of the first iteration's actions, and the largest of any."""
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "samples", "elites", "iterations", "std_start"):
+            check_positive(f"planner.{name}", getattr(self, name))
+        check_not_negative("planner.temperature", self.temperature)
+        check_fraction("planner.momentum", self.momentum)
+        if self.elites > self.samples:
+            raise ConfigError(f"planner.elites must be at most planner.samples, {self.samples}, but is {self.elites}")
+
+
+@dataclass(frozen=True)
+class TDMPCConfig:
+    """TD-MPC (Hansen et al. 2022): planning in a latent model that is learned with the TD loss; actions in [-1, 1]."""
+
+    learning_rate: float = of(1e-3, TD_MPC_CODE)
+    """Adam's learning rate, for the model and for the policy."""
+    max_gradient_norm: float = of(10.0, TD_MPC_CODE)
+    """Gradients with a larger norm are scaled down to it, the model's and the policy's each."""
+    tau: float = of(0.01, TD_MPC_CODE)
+    """Fraction of the online encoder and critics that enters their targets at each of the targets' updates."""
+    target_every: int = of(2, TD_MPC_CODE)
+    """Updates to one update of the targets."""
+    decay: float = of(0.5, TD_MPC_CODE)
+    """Weight of each step of a window relative to the step before it (rho in the paper)."""
+    consistency_weight: float = of(2.0, TD_MPC_CODE)
+    """Weight of the loss between predicted and encoded latents."""
+    reward_weight: float = of(0.5, TD_MPC_CODE)
+    """Weight of the loss of predicted rewards."""
+    value_weight: float = of(0.1, TD_MPC_CODE)
+    """Weight of the TD loss, PEER's term included."""
+    largest_loss: float = of(1e4, TD_MPC_CODE)
+    """Each window's three losses are cut off here, and so is its priority."""
+    latent: int = of(50, TD_MPC_CODE)
+    """Units of the latent state z."""
+    encoder_hidden: int = of(256, TD_MPC_CODE)
+    """Units of the hidden layer between a state vector and z."""
+    hidden: int = of(512, TD_MPC_CODE)
+    """Units of both hidden layers of dynamics, reward, policy and critics; the critics' second one is phi."""
+    smoothing_noise: float = of(0.05, TD_MPC_CODE)
+    """Standard deviation of the noise on the policy's actions, in losses and in planning."""
+    smoothing_clip: float = of(0.3, TD_MPC_CODE)
+    """Largest noise on the policy's actions."""
+    planning_discount: float = of(0.99, TD_MPC_CODE)
+    """Discount of the rewards that a plan predicts; the same as --gamma unless there is a reason."""
+    policy_fraction: float = of(0.05, TD_MPC_CODE)
+    """Sequences of the policy among a plan's candidates, as a fraction of --planner.samples."""
+    schedule_steps: int = of(25_000, TD_MPC_CODE + ": agent steps, as many as updates there")
+    """Updates over which the horizon grows from 1 and the exploration noise falls; its own horizon, not --steps."""
+    noise_start: float = of(0.5, TD_MPC_CODE)
+    """Least standard deviation of a plan's actions at first; the action taken in training has it as noise."""
+    noise_final: float = of(0.05, TD_MPC_CODE)
+    """Least standard deviation of a plan's actions in the long run."""
+    clamp_actions: bool = of(True, "ours, as TD-MPC2: replay and model see the actions that the simulator took")
+    """Clamp the action to [-1, 1] after the exploration noise."""
+    shift: int = of(4, TD_MPC_CODE)
+    """Pixels that a frame is shifted at most, each way."""
+    planner: PlannerConfig = part(PlannerConfig())
+    """The planner."""
+    encoder: EncoderConfig = part(
+        EncoderConfig(channels=(32, 32, 32, 32), kernels=(7, 5, 3, 3), strides=(2, 2, 2, 2), weight_init="orthogonal"),
+        channels=TD_MPC_CODE,
+        kernels=TD_MPC_CODE,
+        strides=TD_MPC_CODE,
+        weight_init=TD_MPC_CODE,
+    )
+    """The convolutions, for observations that are frames."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "max_gradient_norm", "target_every", "largest_loss", "schedule_steps"):
+            check_positive(name, getattr(self, name))
+        for name in ("latent", "encoder_hidden", "hidden"):
+            check_positive(name, getattr(self, name))
+        for name in ("tau", "decay", "planning_discount"):
+            check_fraction(name, getattr(self, name), above_zero=True)
+        for name in ("consistency_weight", "reward_weight", "value_weight", "policy_fraction"):
+            check_not_negative(name, getattr(self, name))
+        for name in ("smoothing_noise", "smoothing_clip", "noise_start", "noise_final", "shift"):
+            check_not_negative(name, getattr(self, name))
+        if self.noise_final > self.noise_start:
+            raise ConfigError(f"noise_final must be at most noise_start, but is {self.noise_final}")
+
+
+@dataclass(frozen=True)
+class TDMPCLearning(SequenceConfig, PrioritisedConfig):
+    """Replay and update schedule of ``td-mpc``."""
+
+    gamma: float = of(0.99, TD_MPC_CODE + ": whatever the action repeat")
+    n_step: int = of(1, TD_MPC_CODE)
+    sequence_length: int = of(5, TD_MPC_CODE)
+    batch_size: int = of(512, TD_MPC_CODE)
+    buffer_size: int = of(500_000, TD_MPC_CODE + ": all of the steps")
+    start_steps: int = of(5_000, TD_MPC_CODE)
+    pretrain: int = of(5_000, TD_MPC_CODE)
+    update_every: int = of(1, "TD-MPC2; TD-MPC's code makes an episode's updates at its end")
+    updates: int = of(1, TD_MPC_CODE)
+    priority_exponent: float = of(0.6, TD_MPC_CODE)
+    importance_start: float = of(0.4, TD_MPC_CODE)
+    importance_final: float = of(0.4, TD_MPC_CODE + ": constant")
+
+
+@dataclass(frozen=True)
+class TDMPCProtocol(ProtocolConfig):
+    """What ``td-mpc`` writes down while training."""
+
+    diagnose_every: int = of(500, "ours; figure 1 does not say how often")

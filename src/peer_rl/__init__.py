@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from peer_rl.plugin.check import check_critic
     from peer_rl.plugin.diagnostics import Report, diagnose, drd, gradient_ratio
     from peer_rl.plugin.tap import RepresentationTap
+    from peer_rl.report.xray import xray
     from peer_rl.settings import RunConfig, configure
 
 _HOME = {
@@ -57,6 +58,7 @@ _HOME = {
     "load": "launch.api",
     "train": "launch.api",
     "compare": "launch.compare",
+    "xray": "report.xray",
 }
 
 __all__ = [
@@ -85,6 +87,7 @@ __all__ = [
     "load",
     "peer_loss",
     "train",
+    "xray",
 ]
 
 

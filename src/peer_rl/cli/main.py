@@ -16,6 +16,7 @@ COMMANDS = {
     "report": "figures and tables of run directories",
     "reproduce": "run a table or figure of the paper, then report",
     "compare": "train your own agent with and without PEER, and report whether it helps",
+    "xray": "look into the critic of a trained Stable-Baselines3 agent",
     "sweep": "run a grid of agents, tasks, seeds and betas, here or on a Ray cluster",
     "list": "agents, tasks and experiments there are",
     "bench": "speed on this machine, beside other libraries",

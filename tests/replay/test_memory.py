@@ -92,7 +92,7 @@ def test_a_replay_that_does_not_fit_is_refused_in_one_sentence_that_names_the_op
 def test_it_is_refused_before_anything_is_allocated_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(make, "available_memory", lambda: 10_000)
     monkeypatch.setattr(make, "Ring", lambda *arguments: pytest.fail("allocated"))
-    with pytest.raises(ConfigError, match=r"the replay of 500 transitions with observations of 20 needs 0\.1 MB, but"):
+    with pytest.raises(ConfigError, match=r"the replay of 300 transitions with observations of 20 needs 0\.1 MB, but"):
         train(tiny_config("dqn", encoding="one-hot", buffer_size=500), runs=tmp_path)
     assert not list(tmp_path.iterdir())
 

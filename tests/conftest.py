@@ -22,7 +22,16 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all of xdist's workers have in common; take a lock to write there."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_run(shared_folder: Path) -> Callable[..., Path]:
     """Trains a tiny run once for all tests, and all of xdist's workers, that only read it: ``shared_run("dqn")``.
 
     Takes what ``running.tiny_run`` takes, or a ``config``. Runs in another ``folder`` are others, trained anew.
@@ -31,16 +40,12 @@ def shared_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     from peer_rl.launch.api import train
 
-    base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
-
     def run(
         agent: str, *, folder: str = "usual", checkpoint_seconds: float = 60.0, config: Any = None, **changes: Any
     ) -> Path:
-        shared.mkdir(exist_ok=True)
-        with FileLock(shared / f"{agent}.lock"):  # a finished run is left as it is
+        with FileLock(shared_folder / f"{agent}.lock"):  # a finished run is left as it is
             settled = config or tiny_config(agent, **changes)
-            return train(settled, runs=shared / folder, checkpoint_seconds=checkpoint_seconds)
+            return train(settled, runs=shared_folder / folder, checkpoint_seconds=checkpoint_seconds)
 
     return run
 

@@ -268,6 +268,15 @@ def interrupted_at(step: int) -> AbstractContextManager[None]:
     return interrupted(Trainer, "learn", lambda trainer: trainer.step == step)
 
 
+class Clock:
+    """In the place of ``time``: it stands still until it is moved."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The command line in this process, which spares the second or two that importing torch takes."""
     out, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))

@@ -37,29 +37,16 @@ def test_importing_the_package_and_its_configs_imports_no_torch():
     "command", [[], ["train", "dqn"], ["eval"], ["watch"], ["report"], ["reproduce"], ["sweep"], ["list"], ["doctor"]]
 )
 def test_help_is_quick(command):
-    """0.5 s is the promise for peer-rl --help; processor time, best of three: other tests run beside this one."""
-    times = []
-    for _ in range(3):
+    """0.5 s is the promise for peer-rl --help; processor time, the best of up to three: other tests run at once."""
+    times, limit = [], 1.0 if command else 0.5
+    while len(times) < 3 and (not times or min(times) >= limit):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = subprocess.run([sys.executable, "-m", "peer_rl", *command, "--help"], capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
         assert result.returncode == 0
         assert "usage" in result.stdout
-    assert min(times) < (0.5 if not command else 1.0)
-
-
-def test_the_plug_in_imports_torch_and_nothing_else_of_ours():
-    plugin = {"regularizers", "diagnostics", "tap", "check"}
-    for name in plugin:
-        path = SOURCE / f"{name}.py"
-        for node in ast.walk(ast.parse(path.read_text())) if path.exists() else []:
-            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            for module in modules:
-                root = module.split(".")[0]
-                assert root in sys.stdlib_module_names | {"torch", "peer_rl"}, (name, module)
-                assert root != "peer_rl" or module.split(".")[1] in plugin, (name, module)
+    assert min(times) < limit
 
 
 def test_files_and_functions_stay_small():

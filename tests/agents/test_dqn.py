@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from breaking import change_batches, without_bootstrap
 from discrete import CPU, FRAMES, SMALL_ENCODER, VECTORS, agent_with, batch_of, stream
 from plain_agents import PlainDQN, assert_same, assert_same_gradients
 from running import tiny_config
 
+from peer_rl.agents.dqn import DQN
 from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
@@ -194,6 +196,21 @@ def test_learns_to_match_a_sign(tmp_path, beta):
     config = configure("dqn", "toy_envs:choice", steps=1_200, beta=beta, **{"learning.start_steps": 300})
     policy = load(train(config, runs=tmp_path))
     assert policy.evaluate(episodes=50).mean >= 0.95
+
+
+def cartpole_return(runs) -> float:
+    learning = {"start_steps": 500, "batch_size": 64, "learning_rate": 1e-3, "epsilon_steps": 2_500}
+    silent = {"eval_every": 0, "diagnose_every": 0, "critic.hidden": (64, 64)}
+    run = train(configure("dqn", "gym/CartPole-v1", steps=6_000, **learning, **silent), runs=runs)
+    return load(run).evaluate(episodes=20).mean
+
+
+@pytest.mark.slow
+def test_balances_the_pole_which_one_without_bootstrap_drops(tmp_path, monkeypatch):
+    """Seeds 0, 1 and 2 reach 324, 289 and 182 of 500; a random policy gets 22."""
+    assert cartpole_return(tmp_path / "whole") > 150
+    change_batches(monkeypatch, (DQN,), "temporal_difference", without_bootstrap)
+    assert cartpole_return(tmp_path / "broken") < 75
 
 
 def test_observations_are_copied_out_of_the_environments_own_array(tmp_path):

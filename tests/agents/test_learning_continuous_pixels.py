@@ -1,15 +1,13 @@
 """Every agent for frames and continuous actions learns, by the real trainer, a task that needs stack and target."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from breaking import change_batches, show_one_frame, without_bootstrap, without_next_state
 
 from peer_rl.agents.drq_v2 import DrQv2
 from peer_rl.agents.pixel_sac import PixelSAC
 from peer_rl.agents.sac import SAC
 from peer_rl.launch.api import load, train
-from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.settings import configure
 
 pytestmark = pytest.mark.slow
@@ -86,28 +84,12 @@ def test_learns_to_tell_the_direction_and_to_leave_the_bait(agent, tmp_path):
     assert score(agent, tmp_path) > SOLVED
 
 
-def one_frame(monkeypatch):
-    """The networks see the newest frame, again and again."""
-    forward = ConvEncoder.forward
-    monkeypatch.setattr(ConvEncoder, "forward", lambda self, obs: forward(self, obs[:, -1:].expand_as(obs)))
-
-
-def batches(monkeypatch, change):
-    """Both agents' updates see a changed batch."""
-    for kind in (PixelSAC, DrQv2):
-        found = kind.update
-        broken = lambda self, batch, *, index, rng, found=found: found(self, change(batch), index=index, rng=rng)  # noqa: E731
-        monkeypatch.setattr(kind, "update", broken)
-
-
 def myopic(monkeypatch):
-    """The target is the reward alone."""
-    batches(monkeypatch, lambda batch: replace(batch, discount=torch.zeros_like(batch.discount)))
+    change_batches(monkeypatch, (PixelSAC, DrQv2), "update", without_bootstrap)
 
 
 def stuck(monkeypatch):
-    """The target's value is that of s where it should be that of s'."""
-    batches(monkeypatch, lambda batch: replace(batch, next_obs=batch.obs))
+    change_batches(monkeypatch, (PixelSAC, DrQv2), "update", without_next_state)
 
 
 def downhill(monkeypatch):
@@ -122,7 +104,7 @@ def downhill(monkeypatch):
     monkeypatch.setattr(DrQv2, "actor_loss", lambda self, *arguments: -of_v2(self, *arguments))
 
 
-BROKEN = [(agent, breaking) for agent in ("sac-ae", "drq-v2") for breaking in (one_frame, myopic, stuck, downhill)]
+BROKEN = [(agent, breaking) for agent in ("sac-ae", "drq-v2") for breaking in (show_one_frame, myopic, stuck, downhill)]
 
 
 @pytest.mark.parametrize(("agent", "breaking"), [*BROKEN, ("curl-sac", myopic), ("drq-sac", myopic)])

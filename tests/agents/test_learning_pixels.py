@@ -1,14 +1,11 @@
 """Every agent for frames learns, through the real trainer, a task that needs the frame stack and the target."""
 
-from dataclasses import replace
-
 import pytest
-import torch
+from breaking import change_batches, show_one_frame, without_bootstrap, without_next_state
 
 from peer_rl.agents.dqn import DQN
 from peer_rl.agents.rainbow import Rainbow
 from peer_rl.launch.api import load, train
-from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.settings import configure
 
 pytestmark = pytest.mark.slow
@@ -54,31 +51,15 @@ def test_learns_to_tell_the_direction_and_to_leave_the_bait(agent, tmp_path):
     assert score(agent, tmp_path) > SOLVED
 
 
-def one_frame(monkeypatch):
-    """The network sees the newest frame, again and again."""
-    forward = ConvEncoder.forward
-    monkeypatch.setattr(ConvEncoder, "forward", lambda self, obs: forward(self, obs[:, -1:].expand_as(obs)))
-
-
-def batches(monkeypatch, change):
-    """Both agents' TD losses see a changed batch."""
-    for kind in (DQN, Rainbow):
-        found = kind.temporal_difference
-        broken = lambda self, batch, rng, found=found: found(self, change(batch), rng)  # noqa: E731
-        monkeypatch.setattr(kind, "temporal_difference", broken)
-
-
 def myopic(monkeypatch):
-    """The target is the reward alone."""
-    batches(monkeypatch, lambda batch: replace(batch, discount=torch.zeros_like(batch.discount)))
+    change_batches(monkeypatch, (DQN, Rainbow), "temporal_difference", without_bootstrap)
 
 
 def stuck(monkeypatch):
-    """The target's value is that of s where it should be that of s'."""
-    batches(monkeypatch, lambda batch: replace(batch, next_obs=batch.obs))
+    change_batches(monkeypatch, (DQN, Rainbow), "temporal_difference", without_next_state)
 
 
-@pytest.mark.parametrize("breaking", [one_frame, myopic, stuck])
+@pytest.mark.parametrize("breaking", [show_one_frame, myopic, stuck])
 @pytest.mark.parametrize("agent", ["dqn", "rainbow"])
 def test_a_broken_stack_or_target_does_not_learn_it(agent, breaking, tmp_path, monkeypatch):
     """DrQ's is the first class, CURL's the second."""

@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from running import peer_rl
 from sweeping import write_grid
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory) -> Path:
-    """The runs of a local sweep that nobody disturbs, and what it printed beside them in ``said.txt``."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    result = peer_rl("sweep", write_grid(folder), "--runs", folder / "runs")
-    assert result.returncode == 0, result.stderr
-    (folder / "said.txt").write_text(result.stderr)
+def undisturbed(shared_folder: Path) -> Path:
+    """The runs of a local sweep that nobody disturbs, and what it printed in ``printed.txt``."""
+    folder = shared_folder / "undisturbed"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "printed.txt").exists():
+            result = peer_rl("sweep", write_grid(folder), "--runs", folder / "runs")
+            assert result.returncode == 0, result.stderr
+            (folder / "printed.txt").write_text(result.stderr)
     return folder / "runs"

@@ -5,20 +5,12 @@ import json
 
 import pytest
 from rich.console import Console
+from running import Clock
 
 from peer_rl.launch import progress as module
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.progress import Board
 from peer_rl.settings import configure
-
-
-class Clock:
-    """In the place of ``time``."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -5,22 +5,13 @@ import math
 
 import pytest
 from rich.console import Console
-from running import tiny_config
+from running import Clock, tiny_config
 
 from peer_rl.launch import progress as module
 from peer_rl.launch.api import train
 from peer_rl.launch.progress import RecentSpeed, TrainingBar
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.observers import Progress
-
-
-class Clock:
-    """In the place of ``time``."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

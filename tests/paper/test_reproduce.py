@@ -35,6 +35,7 @@ def reproduced(tmp_path_factory):
     return result, folder
 
 
+@pytest.mark.slow
 def test_from_nothing_to_a_report(reproduced):
     result, folder = reproduced
     assert "4 runs: 0 done, 4 to do, 2 at a time" in result.stderr
@@ -49,6 +50,7 @@ def test_from_nothing_to_a_report(reproduced):
     assert str(report.relative_to(folder) / "report.html") in result.stdout
 
 
+@pytest.mark.slow
 def test_a_second_time_runs_nothing_and_reports_the_same(reproduced):
     _, folder = reproduced
     page = (folder / "report/gridworld/report.html").read_bytes()

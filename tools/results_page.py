@@ -46,9 +46,13 @@ QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
 
 def as_markdown(header: list[str], rows: Iterable[list[str]]) -> str:
-    """A table."""
-    lines = [header, ["---"] * len(header), *rows]
+    """A table, in which an interval, a deviation or a count does not break over lines."""
+    lines = [header, ["---"] * len(header), *([_unbroken(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _unbroken(cell: str) -> str:
+    return re.sub(r" (?=±|/ )|(?<=±) |(?<=,) (?=[+-]?[\d.]+\])|(?<=\d) (?=of \d)|(?<=\d of) (?=\d)", "\u00a0", cell)
 
 
 @cache
@@ -151,15 +155,21 @@ def ledger_block(name: str, *more: str) -> str:
     for answer in ledger_answers():
         if answer.block.name != name:
             continue
-        text += f"**{sentence(answer)}**\n\n"
+        text += f"**{_plain(sentence(answer))}**\n\n"
         if answer.level is None:
             looks = " and ".join(f"{look.seeds * len(answer.tasks)}" for look in plan().looks)
             text += f"The plan gives a verdict at {looks} pairs, not before.\n\n"
         if answer.finished:
             table = answer_table(answer)
             keep = [i for i, head in enumerate(table.header) if more != ("short",) or head not in _LEFT_OUT]
-            text += as_markdown(*_columns(table.header, table.rows, keep)) + "\n"
+            header, rows = _columns(table.header, table.rows, keep)
+            text += as_markdown([_plain(head) for head in header], rows) + "\n"
     return text
+
+
+def _plain(label: str) -> str:
+    """A label without the two betas that everybody expects."""
+    return re.sub(r" \(beta = (0|0\.0005)\)", "", label)
 
 
 _LEFT_OUT = ("p", "P(better) [95 %]")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -246,6 +247,19 @@ def test_gradient_ratio_is_the_ratio_of_the_norms() -> None:
     zero = torch.zeros(())
     assert gradient_ratio(td_loss, zero, parameters) == 0
     assert gradient_ratio(zero, loss, parameters) == math.inf
-    assert math.isnan(gradient_ratio(zero, zero, parameters))
+    unrelated = torch.ones((), requires_grad=True)
+    assert math.isnan(gradient_ratio(unrelated, unrelated, parameters))
+    with pytest.raises(ValueError, match="no gradient"):
+        gradient_ratio(zero, zero, parameters)
     with pytest.raises(ValueError, match=r"^parameters must hold"):
         gradient_ratio(td_loss, loss, [])
+
+
+@pytest.mark.slow
+def test_gradient_ratio_explains_donated_buffers() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.LayerNorm(8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.compile's own
+        q = torch.compile(network)(torch.randn(5, 3))
+    with pytest.raises(RuntimeError, match="donated_buffer = False"):
+        gradient_ratio(q.square().mean(), q.mean(), network.parameters())

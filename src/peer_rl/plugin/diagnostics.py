@@ -177,9 +177,11 @@ def dormant_fraction(phi: Tensor, threshold: float = DORMANT_THRESHOLD) -> float
 def gradient_ratio(td_loss: Tensor, regularizer_loss: Tensor, parameters: Iterable[Tensor]) -> float:
     """Compute |grad regularizer_loss| / |grad td_loss| over the parameters, leaving their .grad alone.
 
-    Far below 0.01, beta is too small to matter; near 1, it competes with learning. 0 / 0 is NaN. Both graphs
-    are kept, so that the caller can still call backward.
+    `gradient_verdict` says what it means. A ratio of 0 / 0 is NaN. Both graphs are kept, so that the caller can still
+    call backward. Raises ValueError where neither loss carries a gradient.
     """
+    if not (td_loss.requires_grad or regularizer_loss.requires_grad):
+        raise ValueError("td_loss and regularizer_loss carry no gradient: compute them outside torch.no_grad()")
     parameters = [parameter for parameter in parameters if parameter.requires_grad]
     if not parameters:
         raise ValueError("parameters must hold at least one tensor that requires a gradient, not none")
@@ -189,10 +191,27 @@ def gradient_ratio(td_loss: Tensor, regularizer_loss: Tensor, parameters: Iterab
     return over / under
 
 
+_VERDICTS = ((0.001, "too small to matter"), (0.01, "weak"), (0.1, "mild"), (0.5, "strong"))
+
+
+def gradient_verdict(ratio: float, name: str = "PEER") -> str:
+    """Say what a gradient ratio means for beta, in one line."""
+    size = next((words for below, words in _VERDICTS if ratio < below), "competes with learning, try a smaller beta")
+    return f"{name}'s gradient is {100 * ratio:.2g} % of the TD loss's: {size}"
+
+
 def _gradient_norm(loss: Tensor, parameters: list[Tensor]) -> float:
     if not loss.requires_grad:
         return 0.0
-    gradients = torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+    try:
+        gradients = torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        if "donated buffer" not in str(error):
+            raise
+        raise RuntimeError(
+            "gradient_ratio keeps the graph for a second gradient, but torch.compile has donated its buffers: set "
+            "torch._functorch.config.donated_buffer = False before compiling, or measure with the uncompiled critic"
+        ) from error
     return math.sqrt(sum(g.double().square().sum().item() for g in gradients if g is not None))
 
 

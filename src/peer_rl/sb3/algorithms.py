@@ -18,7 +18,16 @@ from typing import Any
 from torch import Tensor
 
 from peer_rl.errors import ConfigError
-from peer_rl.plugin import DEFAULT_BETA, NAMES, NoRegularizer, Regularizer, check_beta, make, wrap
+from peer_rl.plugin import (
+    DEFAULT_BETA,
+    NAMES,
+    ConstrainedPEER,
+    NoRegularizer,
+    Regularizer,
+    check_beta,
+    make,
+    wrap,
+)
 
 try:
     import sb3_contrib
@@ -32,7 +41,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from peer_rl.sb3.callback import RepresentationCallback, representation
-from peer_rl.sb3.hooks import CriticPasses, critic_and_target, last_layers
+from peer_rl.sb3.hooks import CriticPasses, adapts, critic_and_target, last_layers
 
 __all__ = [
     "DQN",
@@ -46,6 +55,7 @@ __all__ = [
     "representation",
 ]
 
+BetaLike = float | str | Callable[[float], float] | None
 RegularizerLike = str | Regularizer | type[Regularizer] | Callable[[Tensor, Tensor], Tensor]
 
 _NOT_IN_ZIP = "not in the zip: "
@@ -53,17 +63,19 @@ _NO_TARGET = {"A2C", "ARS", "CrossQ", "MaskablePPO", "PPO", "RecurrentPPO", "TRP
 
 
 class Regularized(OffPolicyAlgorithm):
-    """What the classes below add to Stable-Baselines3's; also for an algorithm of your own, as the first base class.
+    """Base class that adds ``beta`` and ``regularizer``; put it first among the bases of an algorithm of your own.
 
-    beta: the regularizer's weight; 0 is the plain algorithm. 5e-4 unless the regularizer is an object with its own.
-        It and the regularizer may be changed between updates, by a callback say.
+    beta: the regularizer's weight; 0 is the plain algorithm. Default: the regularizer object's own, otherwise 5e-4.
+        A function of the remaining progress (1 at the start, 0 at the end) is a schedule, as for learning_rate.
+        "auto" adapts CosinePEER's weight, as `ConstrainedPEER` does, until the mean cosine is 0.9.
     regularizer: a name (``peer``, ``cosine-peer``, ``feature-norm``, ``none``), ``module:name``, a `Regularizer` or a
-        function of (phi, phi_next), both (batch, dim). It is called once for each head; a `Regularizer` that adapts,
-        as `ConstrainedPEER`, once for all, (heads, batch, dim). After construction the attribute holds a name. A zip
-        keeps that name and beta; a function or an object of your own must be given again to ``load``.
+        function of (phi, phi_next), both (batch, dim). It is called once per critic; a `Regularizer` that adapts, such
+        as `ConstrainedPEER`, once for all critics, (critics, batch, dim).
+    Both may be changed between updates, for example by a callback. After construction the attribute ``regularizer``
+    holds a name. A zip keeps that name and beta; a function or an object of your own must be passed to ``load`` again.
     """
 
-    beta: float
+    beta: Any
     regularizer: str
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -71,42 +83,61 @@ class Regularized(OffPolicyAlgorithm):
         if issubclass(cls, OnPolicyAlgorithm):
             raise ConfigError(f"{cls.__name__} is on-policy, without a target critic, so PEER has nothing to act on")
 
-    def __init__(
-        self, *args: Any, beta: float | None = None, regularizer: RegularizerLike = "peer", **kwargs: Any
-    ) -> None:
-        # Before the parent's, which calls _setup_model; load calls it itself, after it has put the zip's values here.
+    def __init__(self, *args: Any, beta: BetaLike = None, regularizer: RegularizerLike = "peer", **kwargs: Any) -> None:
+        # Before the parent's __init__, which calls _setup_model; load calls it after restoring the zip's values.
         self.beta, self.regularizer = beta, regularizer  # type: ignore[assignment]
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:
         self._choose_regularizer()
         super()._setup_model()
-        if self.beta > 0:
+        if self._weight() > 0 or callable(self.beta):
             for network in critic_and_target(self):
                 last_layers(network)
 
     def _choose_regularizer(self) -> None:
+        if isinstance(self.beta, str):
+            if self.beta != "auto":
+                raise ConfigError(f"beta must be a number, a function of the progress or 'auto', not {self.beta!r}")
+            if self.regularizer not in ("peer", "cosine-peer", "auto"):
+                raise ConfigError("beta 'auto' weighs cosine-peer alone: leave out regularizer, or give beta a number")
+            self.beta, self.regularizer = None, "auto"
         found, self.regularizer = _choose(self.regularizer)
-        beta = found.beta if self.beta is None else _checked_beta(self.beta)
-        self.beta = 0.0 if isinstance(found, NoRegularizer) else beta
-        _weigh(found, self.beta)
+        if callable(self.beta) and adapts(found):
+            raise ConfigError(f"{found!r} adapts its beta itself: leave out the schedule")
+        if self.beta is None:
+            self.beta = found.beta
+        elif isinstance(found, NoRegularizer):
+            self.beta = 0.0
+        weight = self._weight()
+        if not callable(self.beta):
+            self.beta = weight
+        _weigh(found, weight)
         self._passes = CriticPasses(found, self.regularizer)
 
     def train(self, gradient_steps: int, *args: Any, **kwargs: Any) -> None:
         """Stable-Baselines3's own, with the regularizer added to the critic's gradient."""
-        if self.regularizer != self._passes.name:
+        if self.regularizer != self._passes.name or isinstance(self.beta, str):
             self._choose_regularizer()
-        if self.beta == 0 or gradient_steps == 0:
+        weight = self._weight()
+        if callable(self.beta):
+            self.logger.record("regularizer/beta", weight)
+        if weight == 0 or gradient_steps == 0:
             super().train(gradient_steps, *args, **kwargs)
             return
         passes = self._passes
-        _weigh(passes.regularizer, self.beta)
+        _weigh(passes.regularizer, weight)
         with passes.watch(*critic_and_target(self)):
             super().train(gradient_steps, *args, **kwargs)
-        self.beta = passes.regularizer.beta  # a regularizer may tune its own
+        if not callable(self.beta):
+            self.beta = passes.regularizer.beta  # which it may have adapted
         self.logger.record("train/regularizer", passes.total() / gradient_steps)
         for name, value in passes.adapted.items():
             self.logger.record(f"regularizer/{name}", float(value))
+
+    def _weight(self) -> float:
+        """Beta now; a schedule is read at the remaining progress."""
+        return _checked_beta(self.beta(self._current_progress_remaining) if callable(self.beta) else self.beta)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_passes"]
@@ -119,7 +150,7 @@ class TD3(Regularized, stable_baselines3.TD3):
 class SAC(Regularized, stable_baselines3.SAC):
     """``stable_baselines3.SAC`` with ``beta`` and ``regularizer``.
 
-    Its critic's loss has a factor 1/2 that ours, and the paper's, have not: the same beta is twice as strong here.
+    Its critic loss has a factor 1/2 that the paper's has not: the same beta is twice as strong here.
     """
 
 
@@ -154,7 +185,7 @@ def _checked_beta(beta: float) -> float:
 
 
 def _weigh(regularizer: Regularizer, beta: float) -> None:
-    """Give a regularizer the agent's beta, unless that is 0, where it is left alone, or the one it has."""
+    """Set a regularizer's beta to the agent's, unless that is 0."""
     if beta in (0, regularizer.beta):
         return
     try:
@@ -164,11 +195,11 @@ def _weigh(regularizer: Regularizer, beta: float) -> None:
 
 
 def _choose(given: RegularizerLike) -> tuple[Regularizer, str]:
-    """The regularizer, and the name under which a zip keeps it."""
+    """The regularizer, and the name that a zip keeps."""
     if isinstance(given, str) and given.startswith(_NOT_IN_ZIP):
         name = given.removeprefix(_NOT_IN_ZIP)
         raise ConfigError(
-            f"the zip names a regularizer of your own, {name}, but cannot hold it: load(..., regularizer={name})"
+            f"the zip does not contain your own regularizer {name}: pass it again, load(..., regularizer={name})"
         )
     try:
         found, name = _make(given)
@@ -177,12 +208,14 @@ def _choose(given: RegularizerLike) -> tuple[Regularizer, str]:
     if found.needs:
         raise ConfigError(
             f"regularizer {found.name or name!r} needs {', '.join(sorted(found.needs))}, which Stable-Baselines3's "
-            "train does not show: use peer, cosine-peer, feature-norm or a function of (phi, phi_next)"
+            "train does not compute: use peer, cosine-peer, feature-norm or a function of (phi, phi_next)"
         )
     return found, name
 
 
 def _make(given: RegularizerLike) -> tuple[Regularizer, str]:
+    if given == "auto":
+        return ConstrainedPEER(), given
     if isinstance(given, str):
         return make(given), given
     if isinstance(given, Regularizer):

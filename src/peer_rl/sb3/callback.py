@@ -1,9 +1,12 @@
-"""Watching the representation of a Stable-Baselines3 agent, stock or ours, without a trace in its training."""
+"""Diagnoses the critic's representation of a Stable-Baselines3 agent, stock or ours; training stays bit-identical."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,34 +15,46 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.plugin import Features
-from peer_rl.plugin.diagnostics import Report, diagnose_features
+from peer_rl.plugin.diagnostics import (
+    Report,
+    diagnose_features,
+    dormant_fraction,
+    effective_rank,
+    gradient_verdict,
+)
 from peer_rl.plugin.tap import RepresentationTap
 from peer_rl.rng import untouched_generators
 from peer_rl.sb3.hooks import critic_and_target, last_layers
 
 
 class RepresentationCallback(BaseCallback):
-    """Logs DRD, cosine, norms, effective rank and dormant units as ``representation/...``; weights stay bit for bit.
+    """Logs DRD, cosine, norms, effective rank, dormant units and gradient ratio as ``representation/...``.
 
-    every: environment steps between two diagnoses, counted over all environments; there is one at the end, too.
-        None is made before learning starts, or before a HerReplayBuffer's first episode has ended.
-    batch_size: transitions of the replay buffer to look at, drawn with a random stream of the callback's own.
+    every: environment steps between two diagnoses, counted over all environments; the last is at the end of training.
+        The first is after learning starts and, with a HerReplayBuffer, after the first episode.
+    batch_size: transitions drawn from the replay buffer, with a random stream of the callback's own.
+    layers: whether to log rank, dormant units and norm of the input of every hidden layer, too.
+    verbose: 1 prints the verdict on the gradient ratio when training ends.
 
-    For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written out at once, as EvalCallback writes its own. DRD
-    and the Bellman gap are not defined for the distributional critics of TQC and QRDQN and are left out. ``report`` is
-    the latest diagnosis.
+    For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written at once, as EvalCallback writes its own. DRD and
+    the Bellman gap are not defined for TQC and QRDQN. The gradient ratio needs an agent of ours with beta above 0: it
+    is measured in one of the agent's own updates in each interval. ``report`` holds the latest diagnosis,
+    ``gradient_ratios`` the measurements, ``verdict`` what their median means.
     """
 
-    def __init__(self, every: int = 1000, batch_size: int = 256, verbose: int = 0) -> None:
+    def __init__(self, every: int = 1000, batch_size: int = 256, layers: bool = False, verbose: int = 1) -> None:
         super().__init__(verbose)
         for name, value in (("every", every), ("batch_size", batch_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
-        self.every, self.batch_size = every, batch_size
+        self.every, self.batch_size, self.layers = every, batch_size, layers
         self.report: Report | None = None
+        self.gradient_ratios: list[float] = []
+        self._asked = False
         self._due = self._diagnosed_at = 0
         self._seeds = np.random.default_rng(0)
 
@@ -49,8 +64,12 @@ class RepresentationCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._due, self._diagnosed_at = self.num_timesteps + self.every, self.num_timesteps
+        self.gradient_ratios = []
+        self._ask()
 
     def _on_step(self) -> bool:
+        if not self._asked and self.num_timesteps >= self._due - self.every // 2:
+            self._ask()
         if self.num_timesteps >= self._due:
             self._diagnose()
         return True
@@ -58,6 +77,29 @@ class RepresentationCallback(BaseCallback):
     def _on_training_end(self) -> None:
         if self.num_timesteps > self._diagnosed_at:
             self._diagnose()
+        if self.verbose and self.verdict:
+            print(self.verdict)
+
+    @property
+    def verdict(self) -> str | None:
+        """What the median gradient ratio of this training means; None if none was measured."""
+        if not self.gradient_ratios:
+            return None
+        name = str(getattr(self.model, "regularizer", "peer"))
+        return gradient_verdict(statistics.median(self.gradient_ratios), "PEER" if name == "peer" else name)
+
+    def _ask(self) -> None:
+        """Have the agent measure the gradient ratio in its next update."""
+        self._asked = True
+        passes = getattr(self.model, "_passes", None)
+        if passes is not None:
+            passes.measure, passes.gradient_ratio = True, None
+
+    def _log_gradient_ratio(self) -> None:
+        ratio = getattr(getattr(self.model, "_passes", None), "gradient_ratio", None)
+        if ratio is not None and math.isfinite(ratio):
+            self.gradient_ratios.append(ratio)
+            self.logger.record("representation/gradient_ratio", ratio)
 
     def _diagnose(self) -> None:
         model: Any = self.model
@@ -65,7 +107,14 @@ class RepresentationCallback(BaseCallback):
             return
         self._due = self.num_timesteps + self.every
         self._diagnosed_at = self.num_timesteps
-        features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)))
+        inputs: dict[str, Tensor] | None = {} if self.layers else None
+        features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)), inputs=inputs)
+        self._log_gradient_ratio()
+        self._asked = False
+        for layer, phi in (inputs or {}).items():
+            self.logger.record(f"representation/{layer}/effective_rank", effective_rank(phi))
+            self.logger.record(f"representation/{layer}/dormant_fraction", dormant_fraction(phi))
+            self.logger.record(f"representation/{layer}/feature_norm", phi.norm(dim=-1).mean().item())
         self.report = diagnose_features(features)
         for name, value in self.report.as_dict().items():
             if value is not None and name not in ("rows", "drd_rows"):
@@ -75,12 +124,15 @@ class RepresentationCallback(BaseCallback):
 
 
 @torch.no_grad()
-def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0) -> Features:
+def representation(
+    model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0, inputs: dict[str, Tensor] | None = None
+) -> Features:
     """Features of an agent's critic and target critic on transitions of its replay buffer.
 
-    phi is (batch, dim), or (heads, batch, dim) with several critics. phi_next belongs to the next action that the
-    agent's TD target would use, noise included. What DRD needs besides is there unless the critic is distributional.
-    Parameters, modes and random states are afterwards as before.
+    phi is (batch, dim), or (critics, batch, dim). phi_next belongs to the next action of the agent's TD target, noise
+    included. The fields that DRD needs are set unless the critic is distributional. Parameters, modes and random
+    states are restored.
+    inputs: a dictionary to fill with the input of every hidden linear layer of the critic, by the layer's name.
     """
     critic, target = critic_and_target(model)
     agent: Any = model
@@ -96,7 +148,10 @@ def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0
             RepresentationTap(critic, last_layers(critic)) as tap,
             RepresentationTap(target, last_layers(target)) as next_tap,
         ):
+            handles = [] if inputs is None else _record_inputs(critic, inputs)
             critic(batch.observations, *(() if next_action is None else (batch.actions,)))
+            for handle in handles:
+                handle.remove()
             q_next = target(batch.next_observations, *(() if next_action is None else (next_action,)))
             features = Features(tap.phi, next_tap.phi)
             weight, outputs = tap.head_weight, tap.heads[0].out_features
@@ -109,6 +164,19 @@ def representation(model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0
     discount = (1 - batch.dones) * (agent.gamma if steps is None else steps)
     features.head_weight, features.reward, features.discount = weight, batch.rewards[:, 0], discount[:, 0]
     return features
+
+
+def _record_inputs(critic: nn.Module, inputs: dict[str, Tensor]) -> list[RemovableHandle]:
+    """Hook all linear layers but those that read the observation itself."""
+    layers = [(name, module) for name, module in critic.named_modules() if isinstance(module, nn.Linear)]
+    if not any(True for _ in getattr(critic, "features_extractor", nn.Identity()).parameters()):
+        networks = {name.rpartition(".")[0]: name for name, _ in reversed(layers)}  # first layer of each
+        layers = [(name, module) for name, module in layers if name not in networks.values()]
+
+    def record(name: str, _module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        inputs[name] = args[0]
+
+    return [module.register_forward_pre_hook(partial(record, name)) for name, module in layers]
 
 
 def _can_sample(buffer: Any) -> bool:

@@ -1,10 +1,9 @@
-"""Where Stable-Baselines3 keeps its critics, and how a regularizer enters their update without a line of it copied.
+"""Adds a regularizer's gradient to Stable-Baselines3's own critic update, by hooks on the critics' last layers.
 
-Every update of a critic runs two passes in one order: the target critic on (s', a'), without gradients, for the TD
-target; then the critic on (s, a), with gradients. A hook on the target's last layer keeps phi', the layer's input. A
-hook on the critic's last layer meets phi, takes phi' and asks autograd to add the regularizer's gradient to phi's when
-the TD loss goes backwards. phi' is used up by that, so the actor's pass through the critic, which comes later, adds
-nothing.
+Every critic update runs the target critic on (s', a') without gradients, then the critic on (s, a) with gradients. A
+hook on the target's last layer keeps phi', the layer's input. A hook on the critic's last layer takes phi and phi', and
+has autograd add the regularizer's gradient to phi's during the TD loss's backward pass. Each phi' is used once, so the
+actor's later pass through the critic adds nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +18,21 @@ import torch
 from torch import Tensor, nn
 
 from peer_rl.errors import ConfigError, RunError
-from peer_rl.plugin import PEER, Regularizer, check_pair
+from peer_rl.plugin import PEER, Features, Regularizer, check_pair
 
 _PAIRS = (("critic", "critic_target"), ("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
 
 
 def critic_and_target(model: object) -> tuple[nn.Module, nn.Module]:
-    """An agent's critic and target critic; ConfigError for an agent that has none, as PPO."""
+    """An agent's critic and target critic; ConfigError for an agent without a target critic, such as PPO."""
     for names in _PAIRS:
         critic, target = (getattr(model, name, None) for name in names)
         if isinstance(critic, nn.Module) and isinstance(target, nn.Module):
             for network in (critic, target):
                 if hasattr(network, "_orig_mod") or getattr(network, "_compiled_call_impl", None) is not None:
-                    raise ConfigError("the critic is compiled, where hooks may be skipped: use it as it was before")
+                    raise ConfigError(
+                        "the critic is compiled, which may skip hooks: use the critic as it was before torch.compile"
+                    )
             return critic, target
     raise ConfigError(
         f"{type(model).__name__} has no critic with a target network, so there is no TD target and no phi': "
@@ -59,26 +60,72 @@ def last_layers(critic: nn.Module) -> list[nn.Linear]:
     return layers
 
 
+def adapts(regularizer: Regularizer) -> bool:
+    """Whether a regularizer changes itself while training."""
+    return type(regularizer).adapt is not Regularizer.adapt
+
+
+class GradientMeter:
+    """Measures the norm of the regularizer's gradient over that of the TD loss's, in one update of a critic."""
+
+    def __init__(self, critic: nn.Module) -> None:
+        self._parameters = [parameter for parameter in critic.parameters() if parameter.requires_grad]
+        self._added: dict[Tensor, Tensor] = {}
+        self._total: dict[Tensor, Tensor] = {}
+        self._handles = [
+            parameter.register_post_accumulate_grad_hook(self._accumulated)  # type: ignore[no-untyped-call]
+            for parameter in self._parameters
+        ]
+
+    def add(self, phi: Tensor, direction: Tensor, scale: float) -> None:
+        """Carry the regularizer's gradient at one head's phi on to the critic's weights."""
+        if self._total:  # the update to measure is over
+            return
+        found = torch.autograd.grad(phi, self._parameters, direction * scale, retain_graph=True, allow_unused=True)
+        for parameter, gradient in zip(self._parameters, found, strict=True):
+            if gradient is not None:
+                self._added[parameter] = self._added.get(parameter, 0) + gradient
+
+    def _accumulated(self, parameter: Tensor) -> None:
+        if self._added and parameter not in self._total and parameter.grad is not None:
+            self._total[parameter] = parameter.grad.clone()
+
+    def ratio(self) -> float:
+        """|regularizer's gradient| / |TD loss's gradient| over the critic's weights; NaN if nothing was measured."""
+        for handle in self._handles:
+            handle.remove()
+        squares = {p: (total - self._added.get(p, 0)).double().square().sum() for p, total in self._total.items()}
+        td = sum(value.item() for value in squares.values())
+        added = sum(gradient.double().square().sum().item() for gradient in self._added.values())
+        return math.sqrt(added / td) if td else math.nan
+
+
 class CriticPasses:
     """Adds a regularizer's gradient to the critics' updates that happen inside ``watch``.
 
-    The regularizer is called head by head. One that adapts is called once for all heads, stacked, because it adapts
-    once an update and goes by its latest call.
+    The regularizer is called once per head. A regularizer that adapts does so once per update, by its latest call, so
+    it is called once with all heads stacked.
+
+    measure: set it to have the next update's gradient ratio measured; the latest is in gradient_ratio.
     """
 
     def __init__(self, regularizer: Regularizer, name: str) -> None:
         self.regularizer, self.name = regularizer, name
         self.adapted: dict[str, Tensor] = {}
-        self._adapts = type(regularizer).adapt is not Regularizer.adapt
+        self._adapts = adapts(regularizer)
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self._kept: dict[int, Tensor] = {}
         self._calls = 0
         self._sum: Tensor | float = 0.0
+        self.measure = False
+        self.gradient_ratio: float | None = None
+        self._meter: GradientMeter | None = None
 
     @contextmanager
     def watch(self, critic: nn.Module, target: nn.Module) -> Iterator[None]:
-        """Hooks on both critics' last layers for as long as the block runs; head i goes with target head i."""
+        """Hook both critics' last layers while the block runs; head i is paired with target head i."""
         calls, self._sum = self._calls, 0.0
+        self._meter = GradientMeter(critic) if self.measure else None
         heads = zip(last_layers(critic), last_layers(target), strict=True)
         handles = [
             layer.register_forward_pre_hook(partial(action, index))
@@ -93,13 +140,15 @@ class CriticPasses:
                     f"so {self.regularizer!r} was not added: use beta=0 with this algorithm"
                 )
         finally:
+            if self._meter is not None:
+                self.gradient_ratio, self.measure, self._meter = self._meter.ratio(), False, None
             self._kept.clear()
             self._pairs.clear()
             for handle in handles:
                 handle.remove()
 
     def total(self) -> float:
-        """The regularizer's values in the last ``watch``, added up over heads and gradient steps."""
+        """Sum of the regularizer's values over heads and gradient steps of the last ``watch``."""
         return float(self._sum)
 
     def _keep(self, index: int, _layer: nn.Module, inputs: tuple[Any, ...]) -> None:
@@ -130,17 +179,21 @@ class CriticPasses:
         value, direction, scale = self._differentiate(phi.detach(), phi_next)
         self._count(value)
         if direction is not None:
-            # A plain linear layer's backward has just made phi's gradient, and nobody else holds it: no copy is needed.
+            if self._meter is not None:
+                self._meter.add(phi, direction, scale)
+            # A plain linear layer's backward pass makes phi's gradient, which nothing else holds: no copy is needed.
             add = Tensor.add_ if type(layer) is nn.Linear else Tensor.add
             phi.register_hook(lambda gradient: add(gradient, direction, alpha=scale))  # type: ignore[no-untyped-call]
 
     def _add_to_all(self) -> None:
-        """One call for the heads of an update, the last of which has just met its phi; then the regularizer adapts."""
+        """Call the regularizer once for all heads of an update, then let it adapt."""
         phi, phi_next = (torch.stack(tensors) for tensors in zip(*self._pairs, strict=True))
         value, gradients, _ = self._differentiate(phi.detach(), phi_next)
         self._count(value)
         if gradients is not None:
             for (head, _), gradient in zip(self._pairs, gradients, strict=True):
+                if self._meter is not None:
+                    self._meter.add(head, gradient, 1.0)
                 head.register_hook(gradient.add)  # type: ignore[no-untyped-call]
         self._pairs.clear()
         self.adapted = self.regularizer.adapt()
@@ -153,14 +206,14 @@ class CriticPasses:
         """The regularizer's value, and its gradient at phi as a tensor (None for 0) and a factor."""
         regularizer = self.regularizer
         if type(regularizer) is PEER and self._calls & (self._calls + 1):
-            # PEER's gradient is known: one fused addition instead of a graph. The calls 1, 2, 4, 8, ... and those with
-            # NaN go through the regularizer, which checks what it is given.
+            # PEER's gradient is known: one fused addition instead of a graph. Calls 1, 2, 4, 8, ... and those with NaN
+            # go through the regularizer, which checks its input.
             check_pair(phi, phi_next)
             scale = regularizer.beta / len(phi)
             value = torch.dot(phi.reshape(-1), phi_next.reshape(-1)) * scale
             if not value.is_cpu or math.isfinite(value.item()):
                 return value, phi_next, scale
-        loss = regularizer(phi.requires_grad_(), phi_next)
+        loss = regularizer(Features(phi.requires_grad_(), phi_next))
         if not loss.requires_grad:
             return loss, None, 0.0
         (gradient,) = torch.autograd.grad(loss, phi, allow_unused=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.fields import (
+    TABLE_ATARI_DRQ,
     TABLE_GRIDWORLD,
     check_fraction,
     check_not_negative,
@@ -37,7 +38,7 @@ class DQNConfig:
     """Two streams, for the state's value and the actions' advantages (Wang et al. 2016)."""
     tau: float = of(5e-3, TABLE_GRIDWORLD)
     """Share of the online network that enters the target network at each of its updates (eta in the paper)."""
-    target_every: int = 1
+    target_every: int = of(1, TABLE_ATARI_DRQ)
     """Updates to one update of the target network; with tau 1 it is a copy."""
     epsilon_start: float = 1.0
     """Probability of a random action when the random phase has ended."""
@@ -51,7 +52,9 @@ class DQNConfig:
     """What PEER reads: phi, the last hidden layer, or the flattened convolutions."""
     critic: CriticConfig = part(CriticConfig())
     """The critic's network."""
-    encoder: EncoderConfig = part(EncoderConfig())
+    encoder: EncoderConfig = part(
+        EncoderConfig(), channels=TABLE_ATARI_DRQ, kernels=TABLE_ATARI_DRQ, strides=TABLE_ATARI_DRQ
+    )
     """The convolutions in front of it, for observations that are frames."""
 
     def __post_init__(self) -> None:
@@ -73,3 +76,4 @@ class DQNLearning(LearningConfig):
     buffer_size: int = of(100_000, TABLE_GRIDWORLD)
     batch_size: int = of(64, TABLE_GRIDWORLD)
     start_steps: int = of(1_000, TABLE_GRIDWORLD)
+    update_every: int = of(1, TABLE_ATARI_DRQ)

@@ -14,7 +14,7 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
 
@@ -29,15 +29,11 @@ class DrQDQNConfig(DQNConfig):
     double: bool = of(True, TABLE_ATARI_DRQ)
     dueling: bool = of(True, TABLE_ATARI_DRQ)
     tau: float = of(1.0, TABLE_ATARI_DRQ + ": an update period, so copies")
-    target_every: int = of(1, TABLE_ATARI_DRQ)
     epsilon_start: float = of(1.0, DOPAMINE)
     epsilon_final: float = of(0.1, DOPAMINE)
     epsilon_steps: int = of(5_000, TABLE_ATARI_DRQ)
     epsilon_eval: float = of(0.05, DOPAMINE)
     critic: CriticConfig = part(CriticConfig(hidden=(512,)), hidden=TABLE_ATARI_DRQ)
-    encoder: EncoderConfig = part(
-        EncoderConfig(), channels=TABLE_ATARI_DRQ, kernels=TABLE_ATARI_DRQ, strides=TABLE_ATARI_DRQ
-    )
     shift: int = of(4, "DrQ's paper, Dopamine and the PEER authors' code; the table says random shifts")
     """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
     intensity: float = of(0.05, DOPAMINE)
@@ -63,3 +59,4 @@ class DrQDQNLearning(LearningConfig):
     batch_size: int = of(32, TABLE_ATARI_DRQ)
     start_steps: int = of(1_600, TABLE_ATARI_DRQ)
     update_every: int = of(1, TABLE_ATARI_DRQ)
+    buffer_size: int = of(100_000, TABLE_ATARI_DRQ + ": unbounded, which is all of the run")

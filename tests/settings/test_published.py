@@ -90,7 +90,7 @@ def test_the_importance_exponent_is_1_at_the_last_update_and_not_before(agent, c
 def test_the_origin_of_beta_is_the_paper_only_for_what_it_combined_with_peer(agent):
     task = {"frames": "gym/X-v0"}.get(AGENTS[agent].observations, "gym/CartPole-v1")
     config, origins = defaults(agent, task)
-    combined = {"dqn", "drq-dqn", "td3", "curl-sac", "drq-sac", "curl-rainbow", "td-mpc"}
+    combined = {"dqn", "drq-dqn", "td3", "curl-sac", "drq-sac", "curl-rainbow", "td-mpc", "td-mpc-pixels"}
     if agent in combined:
         assert origins["beta"] == "PEER appendix"
     else:

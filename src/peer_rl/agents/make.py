@@ -11,6 +11,7 @@ from peer_rl.agents import (
     Agent,
     curl_rainbow,
     curl_sac,
+    custom,
     drq_dqn,
     drq_sac,
     metd3,
@@ -30,6 +31,7 @@ from peer_rl.plugin import ConstrainedPEER, Regularizer, make
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS, find_agent
 from peer_rl.settings.beta import settle_beta
+from peer_rl.settings.custom import is_custom
 from peer_rl.settings.run import AnyRunConfig
 
 BUILDERS: dict[str, Callable[..., Agent]] = {
@@ -74,6 +76,8 @@ def make_agent(
     name: str, settings: Any, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> Agent:
     """The agent of that name, if it can learn in such an environment."""
+    if is_custom(name):
+        return custom.build(name, settings, spec, regularizer=regularizer, rng=rng, device=device)
     check_agent(name, settings, spec, regularizer)
     return BUILDERS[name](settings, spec, regularizer=regularizer, rng=rng, device=device)
 

@@ -85,7 +85,7 @@ def _overview() -> str:
     return (
         "usage: peer-rl train AGENT --task SUITE/NAME [OPTIONS]\n\n"
         "Train one run. The same command again continues it, or says that it is finished.\n\n"
-        f"agents:\n{agents}\n\n"
+        f"agents:\n{agents}\n  module:Class  an agent of your own\n\n"
         "peer-rl train AGENT --task TASK --help tells the agent's options and their defaults for that task;\n"
         "peer-rl train AGENT --task TASK --dry-run tells where each value comes from."
     )
@@ -97,6 +97,8 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
         raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
     agent, rest = arguments[0], _name_project(arguments[1:])
     entry = find_agent(agent)
+    if entry.scripted:
+        raise ConfigError(f"{agent} runs are trained by peer-rl compare")
     early = _read_early(rest)
     if early.task is None and not {"-h", "--help"} & set(rest):
         raise ConfigError(f"name the task: peer-rl train {agent} --task TASK; see: peer-rl list tasks")

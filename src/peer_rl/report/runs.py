@@ -17,6 +17,7 @@ from typing import Any
 from peer_rl.errors import PeerError, RunError
 from peer_rl.settings import find_agent, variant
 from peer_rl.settings.beta import describe_beta
+from peer_rl.settings.custom import is_custom
 from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.files import read_json_lines
@@ -296,9 +297,10 @@ def label(config: AnyRunConfig, *, several: bool) -> str:
     regularizer = "PEER" if config.regularizer == "peer" else config.regularizer
     if find_agent(config.agent).scripted:
         return _scripted_label(config, regularizer)
-    name = config.agent.upper() if config.beta == 0 else regularizer
+    agent = config.agent.rpartition(":")[2] if is_custom(config.agent) else config.agent.upper()
+    name = agent if config.beta == 0 else regularizer
     if several and config.beta:
-        name = f"{config.agent.upper()} + {regularizer}"
+        name = f"{agent} + {regularizer}"
     others = [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
     shown = f"{name} (beta = {describe_beta(config)})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])

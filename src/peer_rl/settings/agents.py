@@ -8,6 +8,7 @@ from typing import Any
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.settings.curl_rainbow import CURLRainbowConfig
 from peer_rl.settings.curl_sac import CURLSACConfig, CURLSACLearning
+from peer_rl.settings.custom import CustomConfig, is_custom
 from peer_rl.settings.dqn import DQNConfig, DQNLearning
 from peer_rl.settings.drq_dqn import DrQDQNConfig, DrQDQNLearning
 from peer_rl.settings.drq_sac import DrQSACConfig, DrQSACLearning
@@ -245,11 +246,23 @@ SCRIPTED: dict[str, AgentEntry] = {
 """Agents of ``peer-rl compare``; ``peer-rl train`` does not know them."""
 
 
+CUSTOM = AgentEntry(
+    settings=CustomConfig,
+    actions="either",
+    observations="either",
+    beta=5e-4,
+    about="An agent of your own, named as module:Class",
+)
+"""Every agent named as module:Class; nothing is imported to read its settings."""
+
+
 def find_agent(name: str) -> AgentEntry:
     """The table's row for ``name``, or an error that names the nearest agent."""
     if name in SCRIPTED:
         return SCRIPTED[name]
+    if is_custom(name):
+        return CUSTOM
     if name not in AGENTS:
-        hint = nearest(name, AGENTS) or f"; there are: {', '.join(AGENTS)}"
+        hint = nearest(name, AGENTS) or f"; there are: {', '.join(AGENTS)}, and module:Class for one of your own"
         raise ConfigError(f"unknown agent {name!r}{hint}")
     return AGENTS[name]

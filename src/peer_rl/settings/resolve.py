@@ -12,6 +12,7 @@ from typing import Any
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.settings.agents import find_agent
 from peer_rl.settings.beta import AUTO, check_weight, settle_beta
+from peer_rl.settings.custom import is_custom
 from peer_rl.settings.environment import check_environment, table_layer
 from peer_rl.settings.fields import origins_of
 from peer_rl.settings.layers import Frames, Layer, Value
@@ -159,12 +160,14 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
     config, row = _blank(agent, task), find_task(task)
     suite = row.suite
     fitting = agents_of(suite)
-    if agent not in fitting and not find_agent(agent).scripted:
+    if agent not in fitting and not (is_custom(agent) or find_agent(agent).scripted):
         raise ConfigError(f"{agent} has no settings for the suite {suite!r}; agents that have: {', '.join(fitting)}")
     origins: Origins = {"beta": find_agent(agent).beta_origin}
     for section in _SECTIONS:
         origins |= origins_of(getattr(config, section), f"{section}.")
     layers = [table_layer(agent, row), *suite_layers(agent, suite, task)]
+    if is_custom(agent):
+        layers.insert(0, {"steps": Value(20_000, "ours: a first look at an agent of your own")})
     if preset:
         layers.append(_named_preset(agent, row, preset))
     if profile not in ("paper", "small", "smoke"):
@@ -208,7 +211,7 @@ def variant(config: AnyRunConfig) -> str:
         normal |= {name: value for name, value in AUTO.items() if name != "beta"}
     elsewhere = {"agent", "task", "seed", "profile", "preset", "device", "threads", "settings.digest"}
     words = [_word(path, value) for path, value in mine.items() if path not in elsewhere and normal.get(path) != value]
-    name = "+".join([config.agent, *sorted(words)])
+    name = "+".join([re.sub(r"[^A-Za-z0-9_.-]", "-", config.agent), *sorted(words)])
     if len(name) > _LONGEST_VARIANT:
         name = f"{config.agent}+{sha256(name.encode()).hexdigest()[:12]}"
     return name
@@ -239,6 +242,8 @@ def takes_list(annotation: Any) -> bool:
 
 def _word(path: str, value: Any) -> str:
     key = option_name(path)
+    if path == "settings.options":  # of an agent of the user's own: hidden=64 is hidden64
+        return "+".join(re.sub(r"[^A-Za-z0-9_.-]", "", item) for item in value)
     if isinstance(value, list):
         return f"{key}{'x'.join(str(item) for item in value)}"
     if isinstance(value, str) and value != "auto":

@@ -24,9 +24,10 @@ def test_the_pages_first_script(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["runs/sb3/DQN_1", "runs/sb3/TD3_1"]
+    folders = run.stdout.splitlines()[-1].split()  # verdicts come before
+    assert folders == ["runs/sb3/DQN_1", "runs/sb3/TD3_1"]
     # DQN learns after 1,000 steps, and its rollouts are 256 steps long
-    for folder, steps in zip(run.stdout.split(), ([1001, 1536], [300]), strict=True):
+    for folder, steps in zip(folders, ([1001, 1536], [300]), strict=True):
         events = EventAccumulator(str(tmp_path / folder))
         events.Reload()
         assert {"representation/cosine", "representation/drd"} <= set(events.Tags()["scalars"])

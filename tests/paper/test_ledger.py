@@ -13,6 +13,7 @@ from synthetic import write_run
 
 from peer_rl.errors import ConfigError
 from peer_rl.paper.ledger import HELPS, HURTS, UNDECIDED, answers, read_ledger
+from peer_rl.paper.ledger_section import overview
 from peer_rl.paper.report import write_report
 from peer_rl.report.error_rates import error_rate_table, simulate
 from peer_rl.report.runs import find_runs, group_runs
@@ -115,6 +116,19 @@ def test_a_report_on_a_ledger_begins_with_its_answer(tmp_path) -> None:
         "| gridworld/paper | 6 of 8 | 10 ± 0 | 14 ± 2 | +4 [+2, +5] | 0.031 |"
         in (tmp_path / "out/table.md").read_text()
     )
+
+
+def test_every_comparison_is_in_the_overview_with_its_missing_pairs(tmp_path) -> None:
+    ledger = read_ledger(plan(tmp_path))
+    for runs, pairs, verdict in ((0, "0 of 8", "no pair yet"), (7, "6 of 8", HELPS)):
+        for seed in range(runs):
+            write_run(tmp_path / "ledger", seed=seed, returns=(0.0, 10.0))
+            write_run(tmp_path / "ledger", seed=seed, beta=0.01, returns=(0.0, 12.0 + seed))
+        groups = group_runs(find_runs([tmp_path / "ledger"])) if runs else []
+        assert ledger.progress(groups) == (2 * runs, 16)
+        (row,) = overview(answers(ledger, groups)).rows
+        assert row[1:3] == ["PEER (beta = 0.01) against DQN (beta = 0)", pairs]
+        assert row[-1] == verdict
 
 
 def test_verdicts_without_an_effect_are_rare() -> None:

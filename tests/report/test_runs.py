@@ -5,7 +5,7 @@ import pytest
 from synthetic import write_run
 
 from peer_rl.errors import RunError
-from peer_rl.report.runs import find_runs, group_runs
+from peer_rl.report.runs import describe, find_runs, group_runs
 
 
 def test_runs_are_grouped_by_variant_with_sorted_seeds(tmp_path: Path) -> None:
@@ -39,6 +39,18 @@ def test_the_backbone_keeps_every_other_setting(tmp_path: Path) -> None:
     (group,) = group_runs(find_runs([tmp_path]))
     assert group.backbone == ("paper", "gridworld/paper", "dqn+beta0+tau0.5")
     assert group.label == "PEER (beta = 0.01), tau0.5"
+
+
+def test_a_label_holds_only_what_differs_between_the_variants_of_a_task(tmp_path: Path) -> None:
+    for beta, more in ((0.0, {}), (0.01, {}), (0.01, {"batch_size": 16})):
+        write_run(tmp_path / "several", task="gym/CartPole-v1", beta=beta, steps=70, **more)
+    groups = group_runs(find_runs([tmp_path / "several"]))
+    labels = ["DQN (beta = 0)", "PEER (beta = 0.01), batch-size16", "PEER (beta = 0.01)"]
+    assert [group.label for group in groups] == labels
+    assert all("steps70" in describe([group]) for group in groups)
+    write_run(tmp_path / "one", task="gym/CartPole-v1", steps=70)
+    (alone,) = group_runs(find_runs([tmp_path / "one"]))
+    assert "steps70" in alone.label
 
 
 def test_a_path_may_be_a_run_and_overlapping_paths_count_once(tmp_path: Path) -> None:
@@ -127,13 +139,13 @@ DAMAGES = {
     damage_config: ("damaged", "config.toml is damaged"),
     unknown_setting: ("damaged", "unknown setting 'bete'"),
     damage_line: ("damaged", "eval.jsonl is damaged"),
-    line_of_another_kind: ("damaged", "a line is not an object"),
+    line_of_another_kind: ("damaged", "it holds no JSON object"),
     not_utf8: ("damaged", "config.toml is damaged"),
     no_manifest: ("damaged", "has no manifest.json"),
     manifest_of_another_kind: ("damaged", "manifest.json is damaged"),
     half_a_status: ("damaged", "status.json is damaged"),
     newer_schema: ("other version", "version 99 of the format"),
-    folder_in_the_way: ("damaged", "cannot be read: Is a directory"),
+    folder_in_the_way: ("damaged", "is a link, a folder"),
     empty: ("empty", "nothing was written yet"),
     only_config: ("empty", "nothing was written yet"),
 }

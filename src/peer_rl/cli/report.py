@@ -20,8 +20,8 @@ class ReportOptions:
     """Run directories, folders that hold some, or a ledger: results/ledger.toml with its runs in results/ledger."""
     out: Path = Path("report")
     """Where the report goes."""
-    title: str = "peer-rl report"
-    """Heading of the page."""
+    title: str = ""
+    """Heading of the page; a plain one if not given."""
     pictures: bool = True
     """Whether to draw every figure as PNG and SVG too; the page is quicker without."""
 
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
     if len(plans) > 1:
         raise ConfigError("one ledger at a time")
     folders = [path.with_suffix("") if path in plans else path for path in options.runs]
-    write(folders, options.out, title=options.title, plan=plans[0] if plans else None, pictures=options.pictures)
+    title = options.title or ("Does PEER help? The ledger" if plans else "peer-rl report")
+    write(folders, options.out, title=title, plan=plans[0] if plans else None, pictures=options.pictures)
     return 0
 
 

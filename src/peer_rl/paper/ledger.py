@@ -7,6 +7,7 @@ to 5 %.
 
 from __future__ import annotations
 
+import itertools
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from peer_rl.errors import ConfigError
+from peer_rl.launch.jobs import Job
 from peer_rl.launch.sweep import read_sweep
 from peer_rl.report.runs import Group, RunRecord
 from peer_rl.report.statistics import (
@@ -34,6 +36,7 @@ from peer_rl.report.statistics import (
     standardised,
     suite_difference,
 )
+from peer_rl.settings.run import AnyRunConfig
 
 HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
 REPRESENTATION = {"cosine": "cosine", "drd": "DRD", "feature_norm": "norm of phi", "effective_rank": "effective rank"}
@@ -79,7 +82,10 @@ class Block:
     profile: str
     seeds: Mapping[tuple[str, str], tuple[int, ...]]
     """Planned seeds by task and variant, of the whole ledger."""
+    configs: Mapping[str, AnyRunConfig]
+    """One config of each variant, of the whole ledger."""
     hold: str = ""
+    """Why none of its runs may start yet."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,18 @@ class Ledger:
 
     looks: tuple[Look, ...]
     blocks: tuple[Block, ...]
+
+    def progress(self, groups: Sequence[Group]) -> tuple[int, int]:
+        """Finished and planned runs."""
+        planned = {
+            (block.profile, task, variant, seed)
+            for block in self.blocks
+            for (task, variant), seeds in block.seeds.items()
+            if task in block.tasks
+            for seed in seeds
+        }
+        finished = {(*group.key, seed) for group in groups for seed in group.seeds}
+        return len(planned & finished), len(planned)
 
 
 def read_ledger(file: Path) -> Ledger:
@@ -102,40 +120,35 @@ def read_ledger(file: Path) -> Ledger:
     looks = looks or (Look(FEWEST_PAIRS, LEVEL),)
     if sum(look.level for look in looks) > LEVEL + 1e-9:
         raise ConfigError(f"{file}: the levels of the looks must add up to {LEVEL:g} at most")
-    planned = {block["name"]: _planned(file, block["name"]) for block in table["block"]}
+    planned = {block["name"]: read_sweep(file, Path(), block=block["name"]).jobs for block in table["block"]}
     seeds: dict[tuple[str, str], set[int]] = {}
-    for runs in planned.values():
-        for _, task, variant, seed in runs:
-            seeds.setdefault((task, variant), set()).add(seed)
+    configs: dict[str, AnyRunConfig] = {}
+    for job in itertools.chain(*planned.values()):
+        variant = job.path.parent.name
+        seeds.setdefault((job.config.task, variant), set()).add(job.config.seed)
+        configs.setdefault(variant, job.config)
     everywhere = {key: tuple(sorted(found)) for key, found in seeds.items()}
-    return Ledger(looks, tuple(_block(file, one, planned[one["name"]], everywhere) for one in table["block"]))
-
-
-Planned = tuple[str, str, str, int]
-"""Profile, task, variant and seed of a planned run."""
-
-
-def _planned(file: Path, block: str) -> list[Planned]:
-    jobs = read_sweep(file, Path(), block=block).jobs
-    return [(job.config.profile, job.config.task, job.path.parent.name, job.config.seed) for job in jobs]
+    blocks = (_block(file, one, planned[one["name"]], everywhere, configs) for one in table["block"])
+    return Ledger(looks, tuple(blocks))
 
 
 def _block(
-    file: Path, table: dict[str, Any], planned: list[Planned], seeds: Mapping[tuple[str, str], tuple[int, ...]]
+    file: Path,
+    table: dict[str, Any],
+    planned: Sequence[Job],
+    seeds: Mapping[tuple[str, str], tuple[int, ...]],
+    configs: Mapping[str, AnyRunConfig],
 ) -> Block:
     name = table["name"]
     if table.get("score") not in SCORES:
         raise ConfigError(f"{file}, block {name}: score must be one of {', '.join(SCORES)}")
-    variants = {variant for _, variant in seeds}
-    for pair in table["comparisons"]:
-        for variant in pair:
-            if variant not in variants:
-                raise ConfigError(f"{file}, block {name}: no grid runs {variant!r}; there are {', '.join(variants)}")
+    for variant in itertools.chain(*table["comparisons"]):
+        if variant not in configs:
+            raise ConfigError(f"{file}, block {name}: no grid runs {variant!r}; there are {', '.join(configs)}")
     comparisons = tuple((first, second) for first, second in table["comparisons"])
-    tasks = tuple(dict.fromkeys(task for _, task, _, _ in planned))
-    return Block(
-        name, table["question"], table["score"], comparisons, tasks, planned[0][0], seeds, table.get("hold", "")
-    )
+    tasks = tuple(dict.fromkeys(job.config.task for job in planned))
+    profile, hold = planned[0].config.profile, table.get("hold", "")
+    return Block(name, table["question"], table["score"], comparisons, tasks, profile, seeds, configs, hold)
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,23 @@ from itertools import groupby
 
 import numpy as np
 
-from peer_rl.paper.ledger import REPRESENTATION, UNDECIDED, Answer, TaskAnswer
+from peer_rl.paper.ledger import REPRESENTATION, UNDECIDED, Answer, Ledger, TaskAnswer, answers
 from peer_rl.report import page
 from peer_rl.report.charts import Chart, pair_chart
 from peer_rl.report.error_rates import error_rate_table
 from peer_rl.report.page import Bullets, Part, Section, Text
-from peer_rl.report.statistics import FEWEST_PAIRS, mean_difference
+from peer_rl.report.runs import Group, label
+from peer_rl.report.statistics import FEWEST_PAIRS, Floats, mean_difference
 from peer_rl.report.tables import Linked, Table, number, with_interval
 
 
 def name(answer: Answer, side: str) -> str:
-    """The treatment's or the baseline's label: that of its runs if there are any, else its directory's name."""
-    variant = answer.treatment if side == "treatment" else answer.baseline
-    groups = [group for task in answer.tasks if (group := getattr(task, side))]
-    return groups[0].full_label if groups else variant
+    """The treatment's or the baseline's label, with its agent where the two have different ones."""
+    configs = answer.block.configs
+    variant, other = answer.treatment, answer.baseline
+    if side == "baseline":
+        variant, other = other, variant
+    return label(configs[variant], several=configs[variant].agent != configs[other].agent)
 
 
 def sentence(answer: Answer) -> str:
@@ -28,11 +31,31 @@ def sentence(answer: Answer) -> str:
     about = f"{name(answer, 'treatment')} against {name(answer, 'baseline')}"
     pairs = f"{answer.finished} of {answer.planned} pairs on {len(answer.tasks)} task{'s' * (len(answer.tasks) > 1)}"
     if answer.suite is None:
-        return f"{about}: no pair is finished yet."
+        return f"{about}: no pair is finished yet ({pairs})."
     effect = f"standardised difference {with_interval(answer.suite, 2, sign=True)}, p = {answer.suite.p:.2g}"
     if answer.level is None:
         return f"{about}: {UNDECIDED} yet, {pairs} ({effect})."
     return f"{about}: {answer.verdict} ({effect}; {pairs}, level {answer.level:g})."
+
+
+def overview(found: Sequence[Answer]) -> Table:
+    """One row for each comparison of the plan, whether it has runs or not."""
+    rows = [
+        [
+            answer.block.name,
+            f"{name(answer, 'treatment')} against {name(answer, 'baseline')}",
+            f"{answer.finished} of {answer.planned}",
+            with_interval(answer.suite, 2, sign=True),
+            _p(answer.suite.p if answer.suite else np.nan),
+            "no pair yet" if answer.suite is None else answer.verdict,
+        ]
+        for answer in found
+    ]
+    caption = (
+        "Difference: mean over the pairs of all tasks, each task's differences divided by their root mean square, with "
+        "a 95 % BCa interval; p: exact sign-flip test. A verdict other than 'not decided' needs a complete look."
+    )
+    return Table(caption, ["block", "comparison", "pairs", "difference [95 %]", "p", "verdict"], rows)
 
 
 def answer_table(answer: Answer) -> Table:
@@ -64,10 +87,7 @@ def answer_table(answer: Answer) -> Table:
 
 def _task_row(task: TaskAnswer) -> list[str]:
     sides = np.array(list(task.scores.values())).reshape(-1, 2)
-    spread = [
-        f"{number(sides[:, side].mean(), 0)} ± {number(sides[:, side].std(ddof=1), 0)}" if len(sides) > 1 else "-"
-        for side in (1, 0)
-    ]
+    spread = [_spread(sides[:, side]) for side in (1, 0)]
     shown = Linked(task.task, f"#{task.treatment.anchor}") if task.treatment else task.task
     return [
         shown,
@@ -78,6 +98,13 @@ def _task_row(task: TaskAnswer) -> list[str]:
         with_interval(task.better, 2),
         task.verdict if task.scores else "no pair yet",
     ]
+
+
+def _spread(values: Floats) -> str:
+    if not values.size:
+        return "-"
+    deviation = f" ± {number(values.std(ddof=1), 0)}" if values.size > 1 else ""
+    return number(values.mean(), 0) + deviation
 
 
 def _p(value: float) -> str:
@@ -114,10 +141,12 @@ def pair_charts(answer: Answer) -> list[Chart]:
     ]
 
 
-def ledger_sections(found: Sequence[Answer]) -> tuple[list[Section], list[tuple[str, Table]]]:
-    """The answers of each block, and how often such answers are wrong."""
-    sections: list[Section] = []
-    tables: list[tuple[str, Table]] = []
+def ledger_sections(ledger: Ledger, groups: Sequence[Group]) -> tuple[list[Section], list[tuple[str, Table]]]:
+    """The answers so far, each block in detail, and how often such answers are wrong."""
+    found = answers(ledger, groups)
+    rates, summary = error_rate_table(), overview(found)
+    sections = [page.section("The answers so far", Text(_progress(ledger, groups)), summary)]
+    tables: list[tuple[str, Table]] = [("The answers so far", summary)]
     for _, members in groupby(found, key=lambda answer: answer.block.name):
         together = list(members)
         block = together[0].block
@@ -132,7 +161,12 @@ def ledger_sections(found: Sequence[Answer]) -> tuple[list[Section], list[tuple[
             title = f"{block.question} {name(answer, 'treatment')}"
             tables += zip((title, f"{title}: representation"), shown, strict=True)
         sections.append(page.section(block.question, *parts))
-    rates = error_rate_table()
     tables.append(("False-positive rates", rates))
     sections.append(page.section("How often are such verdicts wrong?", rates))
     return sections, tables
+
+
+def _progress(ledger: Ledger, groups: Sequence[Group]) -> str:
+    done, planned = ledger.progress(groups)
+    looks = " and ".join(f"{look.seeds} seeds (level {look.level:g})" for look in ledger.looks)
+    return f"{done} of {planned} planned runs are finished. The plan gives its verdicts at {looks}."

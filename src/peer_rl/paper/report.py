@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peer_rl.paper.comparison import Comparison, comparison_section, comparisons_of
-from peer_rl.paper.ledger import Ledger, answers
+from peer_rl.paper.ledger import Ledger
 from peer_rl.paper.ledger_section import ledger_sections
 from peer_rl.report import write
 from peer_rl.report.runs import RunRecord, group_runs
@@ -33,7 +33,7 @@ def write_report(
         records,
         out,
         title=title,
-        answers=ledger_sections(answers(ledger, groups)) if ledger else None,
+        answers=ledger_sections(ledger, groups) if ledger else None,
         comparisons=[([section], tables) for section, tables in pairs],
         pictures=pictures,
     )

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -87,6 +87,8 @@ class Group:
     """The config of one of the runs; the others differ in the seed."""
     records: tuple[RunRecord, ...]
     """Sorted by seed."""
+    common: frozenset[str] = frozenset()
+    """Settings that differ from their defaults in every variant of the task: no label repeats them."""
 
     @property
     def profile(self) -> str:
@@ -106,7 +108,7 @@ class Group:
     @property
     def full_label(self) -> str:
         """The label with the agent's name in it, for tables that put several tasks together."""
-        return label(self.config, several=True)
+        return label(self.config, several=True, common=self.common)
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -208,9 +210,6 @@ def _read_times(path: Path) -> list[Row]:
 
 def _read_logs(record: RunRecord) -> RunRecord:
     rows = {log: read_json_lines(record.path / f"{log}.jsonl") for log in LOGS}
-    for log, lines in rows.items():
-        if not all(isinstance(line, dict) for line in lines):
-            raise RunError(f"{record.path / log}.jsonl is damaged: a line is not an object")
     rows["timing"] = _read_times(record.path / "timing.jsonl")
     status_path = record.path / "status.json"
     status = _read_object(status_path) if status_path.exists() else {}
@@ -254,14 +253,18 @@ def group_runs(records: Sequence[RunRecord]) -> list[Group]:
         key = _key(record)
         if key and record.state != "duplicate":
             members.setdefault(key, []).append(record)
-    agents: dict[tuple[str, str], set[str]] = {}
-    for key, found in members.items():
-        agents.setdefault(key[:2], set()).update(record.config.agent for record in found if record.config)
+    configs = {key: next(record.config for record in found if record.config) for key, found in members.items()}
+    together: dict[tuple[str, str], list[AnyRunConfig]] = {}
+    for key, config in configs.items():
+        together.setdefault(key[:2], []).append(config)
     groups = []
     for key, found in members.items():
         found.sort(key=lambda record: (record.seed or 0, record.path))
-        config = next(record.config for record in found if record.config)
-        groups.append(Group(key, label(config, several=len(agents[key[:2]]) > 1), config, tuple(found)))
+        others = together[key[:2]]
+        common = frozenset.intersection(*map(frozenset, map(_changes, others))) if len(others) > 1 else frozenset()
+        several = len({config.agent for config in others}) > 1
+        shown = label(configs[key], several=several, common=common)
+        groups.append(Group(key, shown, configs[key], tuple(found), common))
     return sorted(groups, key=_order)
 
 
@@ -292,8 +295,13 @@ def _backbone(config: AnyRunConfig) -> AnyRunConfig:
     return _plain(config)
 
 
-def label(config: AnyRunConfig, *, several: bool) -> str:
-    """The method and its beta, then whatever else differs from the task's defaults."""
+def _changes(config: AnyRunConfig) -> list[str]:
+    """Settings that differ from the task's defaults, the regularizer and its beta aside."""
+    return [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
+
+
+def label(config: AnyRunConfig, *, several: bool, common: Collection[str] = ()) -> str:
+    """The method and its beta, then what else differs from the task's defaults and is not ``common``."""
     regularizer = "PEER" if config.regularizer == "peer" else config.regularizer
     if find_agent(config.agent).scripted:
         return _scripted_label(config, regularizer)
@@ -301,7 +309,7 @@ def label(config: AnyRunConfig, *, several: bool) -> str:
     name = agent if config.beta == 0 else regularizer
     if several and config.beta:
         name = f"{agent} + {regularizer}"
-    others = [word for word in _variant(_plain(config)).split("+")[1:] if word != "beta0"]
+    others = [word for word in _changes(config) if word not in common]
     shown = f"{name} (beta = {describe_beta(config)})" if find_agent(config.agent).td_target else name
     return ", ".join([shown, *(["+".join(others)] if others else [])])
 
@@ -317,7 +325,10 @@ def describe(groups: Sequence[Group]) -> str:
     """Where the numbers of a table come from, for its caption."""
     seeds = sorted({seed for group in groups for seed in group.seeds})
     budgets = " or ".join(dict.fromkeys(group.budget for group in groups))
-    return f"Profile {groups[0].profile}; task {groups[0].task}; seeds {seed_list(seeds)}; trained for {budgets}."
+    common = sorted(groups[0].common)
+    settings = f" All of them with {', '.join(common)}." if common else ""
+    about = f"Profile {groups[0].profile}; task {groups[0].task}; seeds {seed_list(seeds)}; trained for {budgets}."
+    return about + settings
 
 
 def seed_list(seeds: Iterable[int]) -> str:

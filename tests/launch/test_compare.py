@@ -134,6 +134,11 @@ def test_beta_0_is_the_stock_agent_bit_for_bit(tmp_path, kind):
     diagnosed = read_json_lines(plain / "diagnostics.jsonl")
     assert [row["step"] for row in diagnosed] == [30, 60]
     assert 0 < diagnosed[-1]["cosine"] <= 1
+    assert diagnosed[-1]["gradient_ratio"] == 0
+    measured = [row["gradient_ratio"] for row in read_json_lines(peer / "diagnostics.jsonl")]
+    assert measured[-1] > 0
+    again = tiny(OURS[kind], beta=0.01, seed=4).learn(60)  # measuring leaves the update as it is
+    assert all(torch.equal(other[name], weight) for name, weight in again.policy.state_dict().items())
 
 
 def test_regularizers_and_the_layer_norm_control_are_variants_of_their_own(tmp_path):

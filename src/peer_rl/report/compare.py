@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from peer_rl.errors import PeerError
+from peer_rl.plugin.diagnostics import gradient_verdict
 from peer_rl.report import page, sections
 from peer_rl.report.charts import curve_chart, pair_chart
 from peer_rl.report.curves import Curve, bootstrap_band, log_curve
 from peer_rl.report.power import pairs_to_decide
 from peer_rl.report.results import DIAGNOSTICS, last_diagnostic, runs_csv
 from peer_rl.report.runs import Group, RunRecord, group_runs, seed_list
-from peer_rl.report.statistics import FEWEST_PAIRS, SCORE, Estimate, paired_difference, summarise
+from peer_rl.report.statistics import FEWEST_PAIRS, SCORE, Estimate, column, paired_difference, summarise
 from peer_rl.report.tables import Table, csv_text, linked, markdown, number, with_interval
 from peer_rl.version import __version__
 
@@ -171,6 +172,18 @@ def representation_table(groups: Sequence[Group]) -> Table | None:
     return Table("The critic's representation: mean ± standard deviation over seeds.", header, rows)
 
 
+def gradient_verdicts(groups: Sequence[Group]) -> list[str]:
+    """Whether each beta matters, by the median of the gradient ratios measured during training."""
+    lines = []
+    for group in groups:
+        logged = [column(record.rows.get("diagnostics", []), "gradient_ratio") for record in group.finished]
+        values = np.concatenate(logged) if logged else np.array([])
+        values = values[np.isfinite(values)]
+        if group.config.beta and values.size:
+            lines.append(f"{gradient_verdict(float(np.median(values)), group.label)}.")
+    return lines
+
+
 def write_comparison(records: Sequence[RunRecord], out: Path, *, title: str) -> Path:
     """Write the page, and its tables as CSV and Markdown, into ``out``; returns the page's path."""
     groups = group_runs(records)
@@ -244,9 +257,13 @@ def _curve_sections(groups: Sequence[Group], seen: Table | None) -> list[page.Se
         ".as_dict()).",
         "soft",
     )
+    verdicts = page.Bullets(gradient_verdicts(groups))
     details = page.Details("More of the representation", [more]) if more else None
     found = [page.section("Learning curves", shown, note)] if shown else []
-    return [*found, page.section("The representation", seen or empty, first, details)]
+    return [
+        *found,
+        page.section("The representation", seen or empty, verdicts if verdicts.lines else None, first, details),
+    ]
 
 
 def _curves(groups: Sequence[Group], log: str, name: str) -> list[Curve]:

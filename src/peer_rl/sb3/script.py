@@ -70,7 +70,7 @@ def _make(script: Script, config: AnyRunConfig) -> BaseAlgorithm:
             f"{script.name} returned {type(model).__module__.partition('.')[0]}'s {type(model).__name__}, which takes "
             f"no beta: import {type(model).__name__} from peer_rl.integrations.sb3"
         )
-    if used is not None and used != beta:
+    if isinstance(used, int | float) and used != beta:
         raise ConfigError(
             f"{script.name} was given beta {beta:g}, but its model has {used:g}: pass beta on to the model"
         )
@@ -95,12 +95,21 @@ class _Watch(BaseCallback):
         self.protocol, self.seed = run.config.protocol, run.config.seed
         self._evaluated = self._diagnosed = 0
         self._can_diagnose = True
+        self._passes: Any = None
 
     def _init_callback(self) -> None:
         try:
             critic_and_target(self.model)
         except ConfigError:  # PPO and others without a target critic have no representation to show
             self._can_diagnose = False
+        if self._can_diagnose and self.protocol.diagnoses:
+            self._passes = getattr(self.model, "_passes", None)
+            self._ask()
+
+    def _ask(self) -> None:
+        """Have the model measure the gradient ratio in its next update, which leaves that update as it is."""
+        if self._passes is not None:
+            self._passes.measure = True
 
     def _on_step(self) -> bool:
         step = self.num_timesteps
@@ -131,7 +140,9 @@ class _Watch(BaseCallback):
             features = representation(model, seed=episode_seed(self.seed, "diagnose", self.run.step))
         except RunError:  # no transition yet, or a HerReplayBuffer without a whole episode
             return
-        self.run.write("diagnostics", diagnose_features(features).as_dict())
+        ratio = getattr(self._passes, "gradient_ratio", None) if self.run.config.beta else 0.0
+        self.run.write("diagnostics", {**diagnose_features(features).as_dict(), "gradient_ratio": ratio})
+        self._ask()
         logged = {name: value for name, value in model.logger.name_to_value.items() if name.startswith("train/")}
         losses = {
             name.removeprefix("train/"): float(value)

@@ -1,7 +1,9 @@
 """Shared by all tests: one torch thread, and no deadline for an example on a busy machine."""
 
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,22 @@ def shared_run(shared_folder: Path) -> Callable[..., Path]:
             return train(settled, runs=shared_folder / folder, checkpoint_seconds=checkpoint_seconds)
 
     return run
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts a disk that is soon full, ``small_disk("400k")``, which needs root on Linux."""
+    disk = tmp_path / "disk"
+
+    def mount(size: str) -> Path:
+        disk.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+        if sys.platform != "linux" or os.geteuid() or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("mounting a small disk needs root on Linux")
+        return disk
+
+    yield mount
+    subprocess.run(["umount", disk], capture_output=True)
 
 
 @pytest.fixture

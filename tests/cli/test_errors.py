@@ -1,6 +1,5 @@
 """Wrong input: one clear line, exit code 2, no traceback, nothing lost."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -293,23 +292,16 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root on Linux")
-def test_a_full_disk_loses_nothing(tmp_path):
+def test_a_full_disk_loses_nothing(small_disk, tmp_path):
     """A disk of 400 kB fills up during training; with room again, the run ends as if nothing had happened."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True).returncode:
-        pytest.skip("mounting is not allowed here")
+    disk = small_disk("400k")
     words = [*GRID, "--steps", "3000", "--quiet", "--checkpoint-seconds", "0.1", "--runs"]
-    try:
-        said = complaint(*words, disk)
-        kept = Checkpoints(disk / "paper/gridworld-paper/dqn+steps3000/seed0/checkpoint").load().step
-        assert "the disk is full" in said
-        assert said.endswith(f"it goes on from the last good checkpoint, at step {kept}")
-        subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
-        assert command(*words, disk).returncode == 0
-        assert command(*words, tmp_path / "roomy").returncode == 0
-        run = "paper/gridworld-paper/dqn+steps3000/seed0"
-        assert leavings(disk / run) == leavings(tmp_path / "roomy" / run)
-    finally:
-        subprocess.run(["umount", disk], check=True)
+    said = complaint(*words, disk)
+    kept = Checkpoints(disk / "paper/gridworld-paper/dqn+steps3000/seed0/checkpoint").load().step
+    assert "the disk is full" in said
+    assert said.endswith(f"it goes on from the last good checkpoint, at step {kept}")
+    subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
+    assert command(*words, disk).returncode == 0
+    assert command(*words, tmp_path / "roomy").returncode == 0
+    run = "paper/gridworld-paper/dqn+steps3000/seed0"
+    assert leavings(disk / run) == leavings(tmp_path / "roomy" / run)

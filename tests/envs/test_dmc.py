@@ -18,7 +18,7 @@ from peer_rl.envs.make import make_env, spec_of
 from peer_rl.errors import ConfigError
 from peer_rl.launch.api import train
 from peer_rl.settings import configure
-from peer_rl.settings.tasks import TASKS, Picture, find_task
+from peer_rl.settings.tasks import TASKS, Picture
 from peer_rl.training.loop import Trainer
 from peer_rl.training.video import record
 
@@ -66,19 +66,6 @@ def test_from_state_dimensions_fit_and_a_used_environment_plays_the_same_episode
     assert (used.action_space.high == 1).all()
     assert play(used, seed=1, steps=30) != play(used, seed=2, steps=30)
     assert play(used, seed=3, steps=60) == play(fresh, seed=3, steps=60)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("dmc/cheetah_run", "did you mean 'dmc/cheetah-run'"),
-        ("dmc/walker-wlak", "did you mean 'dmc/walker-walk'"),
-        ("dmc/humanoid", "dmc has: ball-in-cup-catch, .*, walker-walk"),
-    ],
-)
-def test_unknown_tasks_suggest_the_nearest(name, words):
-    with pytest.raises(ConfigError, match=words):
-        find_task(name)
 
 
 # -- steps and ends ------------------------------------------------------------------------------------------------

@@ -193,9 +193,15 @@ def test_a_missing_simulator_is_one_line_of_the_command_line(tmp_path):
         ("mujoc/ant", "did you mean 'mujoco/ant'"),
         ("pybullet/xyz", "pybullet has: inverted-pendulum, .*, ant, hopper"),
         ("mujoco/", "mujoco has: reacher, .*swimmer"),
+        ("dmc/cheetah_run", "did you mean 'dmc/cheetah-run'"),
+        ("dmc/walker-wlak", "did you mean 'dmc/walker-walk'"),
+        ("dmc/humanoid", "dmc has: ball-in-cup-catch, .*, walker-walk"),
+        ("atari/mspacman", "did you mean 'atari/ms-pacman'"),
+        ("atari/MsPacman", "did you mean 'atari/ms-pacman'"),
+        ("atari/zzz", "atari has: alien, .*, up-n-down"),
     ],
 )
-def test_unknown_tasks_of_a_suite(name, words):
+def test_unknown_tasks_suggest_the_nearest_or_list_the_suite(name, words):
     with pytest.raises(ConfigError, match=words):
         find_task(name)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from peer_rl.replay.batch import Batch
 
 from peer_rl.networks.encoders import ConvEncoder
+from peer_rl.replay.store import Batch
 
 
 def show_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from continuous import CPU, SPEC, stream
 
-from peer_rl.agents.td3 import TD3, build
+from peer_rl.agents.td3 import TD3
 from peer_rl.plugin import make
 from peer_rl.replay.store import Batch
 from peer_rl.settings.networks import ActorConfig, CriticConfig
@@ -38,7 +38,7 @@ def float64() -> Iterator[None]:
 
 def our_td3(beta: float) -> TD3:
     networks = {"actor": ActorConfig(hidden=(WIDTH, WIDTH)), "critic": CriticConfig(hidden=(WIDTH, WIDTH))}
-    agent = build(TD3Config(**networks), SPEC, regularizer=make("peer", beta), rng=stream("weights"), device=CPU)
+    agent = TD3(TD3Config(**networks), SPEC, regularizer=make("peer", beta), rng=stream("weights"), device=CPU)
     for optimizer in (agent.actor_optimizer, agent.critic_optimizer):
         optimizer.step = optimizer.step.float()  # torch's fused kernel wants the count in single precision
     return agent

@@ -171,6 +171,8 @@ _FAST_TD_MPC: dict[str, object] = {
     "settings.learning_rate": 5e-3,
     "settings.tau": 0.2,
     "settings.value_weight": 1.0,
+    "settings.planner.horizon": 1,
+    "settings.planner.iterations": 1,
 }
 FAST: dict[str, dict[str, object]] = {
     "dqn": {"settings.learning_rate": 1e-2, "settings.tau": 0.1},

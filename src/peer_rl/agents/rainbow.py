@@ -49,7 +49,7 @@ class Auxiliary(Protocol):
 class Rainbow(Stateful):
     """Learns the distribution of n-step returns; phi is the hidden layers of both streams, or the convolutions."""
 
-    parts = ("critic", "target", "optimizer", "auxiliary")
+    parts: tuple[str, ...] = ("critic", "target", "optimizer", "auxiliary")
 
     def __init__(
         self,
@@ -71,19 +71,28 @@ class Rainbow(Stateful):
             max_gradient_norm=settings.max_gradient_norm,
         )
         self.copy_to_target = SoftUpdate(critic, self.target, tau=1.0)
+        self.explored = 0  # acting steps with exploration, which is what epsilon's schedule counts
+        if not settings.noisy:
+            self.parts = (*self.parts, "explored")
 
     @torch.no_grad()
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
-        """Greedy under fresh noise; in evaluation without noise, but with a random action now and then."""
+        """Greedy under fresh noise; in evaluation, or without noisy layers, with a random action now and then."""
         del first
         noises = self.critic.draw(rng.torch) if explore else None
         greedy: Array = self.critic(torch.from_numpy(obs).to(self.device), noises).q.argmax(-1).cpu().numpy()
-        if explore:
+        if explore and self.settings.noisy:
             return greedy
-        randomly = rng.numpy.random(len(obs)) < self.settings.epsilon_eval
+        randomly = rng.numpy.random(len(obs)) < (self.epsilon() if explore else self.settings.epsilon_eval)
+        self.explored += explore
         anything = rng.numpy.integers(self.actions, size=len(obs))
         greedy[randomly] = anything[randomly]
         return greedy
+
+    def epsilon(self) -> float:
+        """Probability of a random action now, in training without noisy layers."""
+        start, final = self.settings.epsilon_start, self.settings.epsilon_final
+        return start + (final - start) * min(1.0, self.explored / self.settings.epsilon_steps)
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:
@@ -97,7 +106,8 @@ class Rainbow(Stateful):
         next_obs = as_floats(batch.next_obs)
         with torch.no_grad():
             target: CriticOutput = self.target(next_obs, target_noises)
-            next_action = self.critic(next_obs, noises).q.argmax(-1)  # (B,) double Q: the online network chooses
+            # double Q: the online network chooses
+            next_action = (self.critic(next_obs, noises) if self.settings.double else target).q.argmax(-1)  # (B,)
             next_probabilities = target.logits_of(next_action).softmax(-1)  # (B, atoms)
             wanted = project(next_probabilities, self.critic.support, batch.reward, batch.discount)
         online: CriticOutput = self.critic(batch.obs, noises)

@@ -59,6 +59,9 @@ def initialise(layer: nn.Conv2d | nn.ConvTranspose2d, shape: EncoderConfig, rng:
     if shape.weight_init == "orthogonal":
         nn.init.orthogonal_(weight, math.sqrt(2), generator=rng)
         nn.init.zeros_(bias)
+    elif shape.weight_init == "xavier":
+        nn.init.xavier_uniform_(weight, generator=rng)
+        nn.init.zeros_(bias)
     elif shape.weight_init == "delta-orthogonal":
         nn.init.zeros_(weight)
         nn.init.orthogonal_(weight[:, :, kernel // 2, kernel // 2], math.sqrt(2), generator=rng)

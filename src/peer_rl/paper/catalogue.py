@@ -175,6 +175,7 @@ _ALL = (
         (
             Part(
                 (
+                    _backbone("OTRainbow", "rainbow", preset="otrainbow"),
                     _backbone("Eff. Rainbow", "rainbow"), _backbone("Eff. DQN", "dqn"), _ATARI_DRQ, _ATARI_CURL,
                     _peer("PEER+CURL", "curl-rainbow", "CURL", **_CONV),
                     _peer("PEER+DrQ", "drq-dqn", "DrQ", **_CONV),

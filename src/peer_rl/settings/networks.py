@@ -60,9 +60,9 @@ class EncoderConfig:
     """Step of each convolution."""
     padding: Literal["valid", "same"] = "valid"
     """same: padded with zeros as TensorFlow does, so that only the strides make the picture smaller."""
-    weight_init: Literal["uniform", "orthogonal", "delta-orthogonal"] = "uniform"
+    weight_init: Literal["uniform", "orthogonal", "delta-orthogonal", "xavier"] = "uniform"
     """Weights at the start: uniform is PyTorch's own; orthogonal has ReLU's gain and zero biases; delta-orthogonal has
-    them at each filter's centre and zeros around it."""
+    them at each filter's centre and zeros around it; xavier has zero biases."""
 
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernels) == len(self.strides) > 0:

@@ -29,6 +29,18 @@ class RainbowConfig:
     """Adam's epsilon."""
     max_gradient_norm: float = of(10.0, TABLE_ATARI_CURL)
     """Gradients of all weights together are scaled down to this norm."""
+    noisy: bool = True
+    """Noisy layers, which explore by themselves; without them, epsilon-greedy actions do."""
+    dueling: bool = True
+    """Two streams, for the state's value and the actions' advantages."""
+    double: bool = True
+    """The online network chooses the next action and the target values it."""
+    epsilon_start: float = 1.0
+    """Without noisy layers: probability of a random action when the random phase has ended."""
+    epsilon_final: float = 0.01
+    """Without noisy layers: probability of a random action in the long run."""
+    epsilon_steps: int = 50_000
+    """Without noisy layers: acting steps over which it falls linearly; its own horizon, whatever --steps says."""
     target_every: int = of(2_000, TABLE_ATARI_CURL)
     """Updates between copies of the online network into the target network."""
     hidden: int = of(256, TABLE_ATARI_CURL)
@@ -56,10 +68,13 @@ class RainbowConfig:
     """The convolutions."""
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "adam_epsilon", "max_gradient_norm", "target_every", "hidden"):
+        for name in (
+            "learning_rate", "adam_epsilon", "max_gradient_norm", "target_every", "hidden", "epsilon_steps",
+        ):  # fmt: skip
             check_positive(name, getattr(self, name))
         check_not_negative("noise", self.noise)
-        check_fraction("epsilon_eval", self.epsilon_eval)
+        for name in ("epsilon_start", "epsilon_final", "epsilon_eval"):
+            check_fraction(name, getattr(self, name))
         if self.atoms < 2 or not self.lowest_return < self.highest_return:
             raise ConfigError(
                 f"a distribution needs two atoms and a lowest_return below highest_return, "

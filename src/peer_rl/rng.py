@@ -23,7 +23,7 @@ def episode_seed(seed: int, name: str, *index: int) -> int:
 
 @contextmanager
 def untouched_generators() -> Iterator[None]:
-    """Whatever the block does to the global generators of torch, numpy and Python is undone after it."""
+    """Restores the global generators of torch, numpy and Python after the block."""
     of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         with torch.random.fork_rng(range(torch.cuda.device_count())):
@@ -42,12 +42,16 @@ class Stream:
         self.torch = torch.Generator(device)
         self.torch.manual_seed(int(of_torch.generate_state(1, np.uint64)[0] >> 1))
 
+    def for_weights(self) -> torch.Generator:
+        """A new generator on the CPU, seeded by a draw: initial weights are the same on every device."""
+        return torch.Generator().manual_seed(int(self.numpy.integers(2**63)))
+
     def state_dict(self) -> dict[str, Any]:
-        """Where both generators stand."""
+        """States of both generators."""
         return {"numpy": self.numpy.bit_generator.state, "torch": self.torch.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where ``state_dict`` was taken."""
+        """Continue from where ``state_dict`` was taken."""
         self.numpy.bit_generator.state = state["numpy"]
         self.torch.set_state(state["torch"])
 
@@ -63,10 +67,10 @@ class Streams:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """All streams' states, by name."""
+        """States of all streams by name."""
         return {name: getattr(self, name).state_dict() for name in self.NAMES}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where ``state_dict`` was taken."""
+        """Continue from where ``state_dict`` was taken."""
         for name in self.NAMES:
             getattr(self, name).load_state_dict(state[name])

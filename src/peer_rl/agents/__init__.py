@@ -36,7 +36,7 @@ class TD:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update tells the loop. Metrics are scalar tensors, read out once per window."""
+    """What an update returns to the loop. Metrics are scalar tensors, read out once per window."""
 
     metrics: dict[str, Tensor]
     priorities: Tensor | None = None
@@ -50,7 +50,6 @@ class Actor(Protocol):
 
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
         """Actions for a batch of observations; ``first`` marks rows that begin an episode."""
-        ...
 
 
 class Agent(Actor, Protocol):
@@ -60,27 +59,21 @@ class Agent(Actor, Protocol):
 
     def value(self, obs: Array) -> Tensor:
         """The critic's value of each observation under the greedy policy, (B,)."""
-        ...
 
     def temporal_difference(self, batch: Any, rng: Stream) -> TD:
         """The critic's TD loss on a batch and the features behind it; changes nothing."""
-        ...
 
     def critic_parameters(self) -> list[Tensor]:
         """What the critic's loss trains."""
-        ...
 
     def update(self, batch: Any, *, index: int, rng: Stream) -> Update:
         """Learn from one Batch, or from Sequences if its settings ask for them; ``index`` counts updates from 0."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed agent needs, as nested dicts of tensors and JSON values."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        ...
 
 
 class Stateful:

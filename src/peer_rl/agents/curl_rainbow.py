@@ -61,7 +61,7 @@ def build(
         raise ConfigError(
             f"curl-rainbow crops square frames by crop_margin, {settings.crop_margin}, but frames are {height}x{width}"
         )
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     assert critic.encoder is not None
     contrastive = Contrastive(settings, critic.encoder, weights)

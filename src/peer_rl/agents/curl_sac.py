@@ -67,7 +67,7 @@ def build(
         inside = frames[..., :-1, :-1].contiguous() if settings.omit_last_offset else frames
         return random_crop(inside, settings.crop, rng.torch)
 
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     networks = build_networks(settings, cropped, spec.action_size, weights=weights, device=device)
     return PixelSAC(
         settings,

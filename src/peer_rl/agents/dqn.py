@@ -36,7 +36,7 @@ class DQN(Stateful):
     ) -> None:
         self.settings, self.actions, self.device = settings, spec.actions, device
         self.regularizer, self.augment = regularizer, augment
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         encoder = settings.encoder if spec.is_image else None
         self.critic = ActionValues(
             spec.observation_shape, spec.actions, settings.critic, weights, encoder=encoder, dueling=settings.dueling

@@ -25,7 +25,7 @@ def build(
     def augment(frames: Tensor, rng: Stream) -> Tensor:
         return torch.cat([random_shift(frames, settings.shift, rng.torch) for _ in range(settings.views)])
 
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     shape, actions = spec.observation_shape, spec.action_size
     linear_phi = settings.linear_phi
     return PixelSAC(

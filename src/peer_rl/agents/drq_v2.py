@@ -27,7 +27,7 @@ class DrQv2(Stateful):
         self, settings: DrQv2Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         self.encoder = ConvEncoder(spec.observation_shape, settings.encoder, weights).to(device)
         inputs, acted = self.encoder.features, spec.action_size
         of_actor = Latent(inputs, settings.latent, settings.actor, weights, tanh=True)
@@ -79,7 +79,7 @@ class DrQv2(Stateful):
         return noise.clamp(-clip, clip)
 
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
-        """Both critics' TD loss, and head i's features beside those of target head i (section 3.2)."""
+        """Both critics' TD loss, and the features of each head and of the same target head (section 3.2)."""
         return self._evaluate(batch, rng)[0]
 
     def _evaluate(self, batch: Batch, rng: Stream) -> tuple[TD, Tensor]:

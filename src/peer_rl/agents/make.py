@@ -7,19 +7,7 @@ from typing import Any
 
 import torch
 
-from peer_rl.agents import (
-    Agent,
-    curl_rainbow,
-    curl_sac,
-    custom,
-    drq_dqn,
-    drq_sac,
-    metd3,
-    rainbow,
-    redq,
-    sac,
-    sac_ae,
-)
+from peer_rl.agents import Agent, curl_rainbow, curl_sac, custom, drq_dqn, drq_sac, metd3, rainbow, redq, sac, sac_ae
 from peer_rl.agents.checks import check_agent
 from peer_rl.agents.dqn import DQN
 from peer_rl.agents.drq_v2 import DrQv2

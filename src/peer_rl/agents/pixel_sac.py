@@ -36,15 +36,12 @@ class Auxiliary(Protocol):
 
     def step(self, frames: Tensor, view: Tensor, rng: Stream) -> Tensor:
         """Learn from the batch's s in uint8, and from the view of it that the critics read, in floats; the loss."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights and optimizers."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -26,24 +26,19 @@ class Auxiliary(Protocol):
     """A further loss on the encoder, with weights of its own: CURL's."""
 
     def parameters(self) -> list[Tensor]:
-        """What it trains beside the critic."""
-        ...
+        """What it trains besides the critic."""
 
     def loss(self, obs: Tensor, rng: Stream) -> Tensor:
         """The term that is added to the critic's loss, its weight included."""
-        ...
 
     def after_update(self) -> None:
         """Whatever follows a step of the optimizer."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Its weights."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        ...
 
 
 class Rainbow(Stateful):
@@ -156,6 +151,6 @@ def build(
     settings: RainbowConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
 ) -> Rainbow:
     """A Rainbow for frames or vectors, and discrete actions."""
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     critic = DistributionalValues(spec.observation_shape, spec.actions, settings, weights).to(device)
     return Rainbow(settings, critic, regularizer=regularizer, device=device)

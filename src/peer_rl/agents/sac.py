@@ -135,7 +135,7 @@ class SAC(Stateful):
         return (self.log_temperature.detach().exp() * log_prob - q).mean(), log_prob.detach()
 
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
-        """The TD loss of all heads, and head i's features beside those of target head i (section 3.2)."""
+        """The TD loss of all heads, and the features of each head and of the same target head (section 3.2)."""
         return self._evaluate(batch, rng, every_target=True)
 
     def _evaluate(self, batch: Batch, rng: Stream, *, every_target: bool) -> TD:
@@ -197,7 +197,7 @@ def networks(
     settings: SACConfig, spec: EnvSpec, *, rng: Stream, device: torch.device, heads: int = 2
 ) -> tuple[GaussianActor, EnsembleCritic]:
     """Actor and critics for vectors."""
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     seen, acted = spec.observation_shape[0], spec.action_size
     log_std = (settings.log_std_low, settings.log_std_high)
     actor = GaussianActor(seen, acted, settings.actor, weights, log_std=log_std, log_std_by=settings.log_std_by)

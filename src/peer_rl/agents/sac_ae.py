@@ -58,7 +58,7 @@ def build(
     """SAC with the reconstruction loss."""
     if settings.encoder.padding == "same":
         raise ConfigError('sac-ae mirrors convolutions without padding; take --encoder.padding "valid"')
-    weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+    weights = rng.for_weights()
     shape, actions = spec.observation_shape, spec.action_size
     networks = build_networks(settings, shape, actions, weights=weights, device=device)
     decoder = ConvDecoder(shape, settings.latent, settings.encoder, settings.critic, weights).to(device)

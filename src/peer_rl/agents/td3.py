@@ -36,7 +36,7 @@ class TD3(Stateful):
         draw_mask: DrawMask = lambda rows, rng: None,
     ) -> None:
         self.settings, self.regularizer, self.device, self.draw_mask = settings, regularizer, device, draw_mask
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         seen, acted = spec.observation_shape[0], spec.action_size
         self.actor = DeterministicActor(seen, acted, settings.actor, weights).to(device)
         self.critic = EnsembleCritic(2, seen + acted, settings.critic, weights).to(device)
@@ -67,7 +67,7 @@ class TD3(Stateful):
         return output.q.amin(0)
 
     def _bootstrap(self, batch: Batch, noise: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Y = R + discount * min_i Q'_i(s', a') with a' = pi'(s') + clipped noise; phi'(s', a') and a' beside it."""
+        """Y = R + discount * min_i Q'_i(s', a') with a' = pi'(s') + clipped noise; with phi'(s', a') and a'."""
         next_action = (self.target_actor(batch.next_obs) + noise).clamp(-1.0, 1.0)  # (B, A)
         target = self.target_critic(batch.next_obs, next_action, mask=mask)  # q (2, B), phi (2, B, D)
         return batch.reward + batch.discount * target.q.amin(0), target.phi, next_action
@@ -83,7 +83,7 @@ class TD3(Stateful):
         return -output.q.mean()
 
     def temporal_difference(self, batch: Batch, rng: Stream) -> TD:
-        """Both critics' TD loss, and head i's features beside those of target head i (section 3.2)."""
+        """Both critics' TD loss, and the features of each head and of the same target head (section 3.2)."""
         noise = torch.randn(batch.action.shape, generator=rng.torch, device=self.device)
         clip = self.settings.smoothing_clip
         noise = (self.settings.smoothing_noise * noise).clamp(-clip, clip)

@@ -49,7 +49,7 @@ def _convolution(
     """One layer; its weights come from the run's generator."""
     layer = nn.Conv2d(inputs, outputs, kernel, stride, device="meta").to_empty(device="cpu")
     initialise(layer, shape, rng)
-    layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)  # 1.3 times as quick on a CPU
+    layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)  # 1.3 times as fast on a CPU
     return layer
 
 

@@ -107,7 +107,7 @@ class FrameStore:
         return moved.flatten(slots.ndim - 1, slots.ndim)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside the ring's rows."""
+        """What a checkpoint needs besides the ring's rows."""
         return {"rows": self.ring.total, "transitions": self.stop}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

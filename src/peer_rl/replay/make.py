@@ -20,7 +20,7 @@ from peer_rl.settings.run import LearningConfig
 
 _LARGE = 100_000_000
 _INDEX_BYTES = 8
-"""What a store of frames keeps beside each row."""
+"""What a store of frames keeps in addition to each row."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ReplaySize:
 
     @property
     def large(self) -> bool:
-        """Whether people want to know before the run fills it."""
+        """Whether it is worth reporting before the run fills it."""
         return self.bytes >= _LARGE
 
 

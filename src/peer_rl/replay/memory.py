@@ -1,4 +1,4 @@
-"""How much memory this machine can still give."""
+"""Memory available on this machine."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class PrioritisedSampler:
         self._drawn: Array = np.empty(0, np.int64)
 
     def draw(self, first: int, stop: int, count: int, rng: np.random.Generator) -> tuple[Array, Array | None]:
-        """Numbers of ``count`` transitions from ``first`` to ``stop``, one of each equal share of the sum; weights."""
+        """``count`` transitions from ``first`` to ``stop``, one from each equal share of the sum, and their weights."""
         self._follow(first, stop)
         shares = (np.arange(count) + rng.random(count)) / count
         self._drawn = slots = self._tree.find(shares * self._tree.total)

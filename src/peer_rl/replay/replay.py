@@ -20,28 +20,22 @@ class Store(Protocol):
     @property
     def first(self) -> int:
         """Number of the oldest transition that may be drawn."""
-        ...
 
     @property
     def stop(self) -> int:
         """Number of the transition to come; all from ``first`` on may be drawn."""
-        ...
 
     def add(self, *, obs: Array, action: Any, reward: float, next_obs: Array, discount: float, last: bool) -> None:
         """Store one step."""
-        ...
 
     def gather(self, transitions: Array, device: torch.device) -> Batch:
         """The n-step transitions of these numbers."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside the ring's rows."""
-        ...
+        """What a checkpoint needs besides the ring's rows."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``; the ring has its rows already."""
-        ...
 
 
 class Sampler(Protocol):
@@ -49,19 +43,15 @@ class Sampler(Protocol):
 
     def draw(self, first: int, stop: int, count: int, rng: np.random.Generator) -> tuple[Array, Array | None]:
         """Numbers of ``count`` transitions from ``first`` to ``stop``, and importance weights if they need any."""
-        ...
 
     def update(self, priorities: Tensor) -> None:
         """New priorities of the transitions of the last draw."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint needs."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
-        ...
 
 
 class UniformSampler:
@@ -125,7 +115,7 @@ class Replay:
         return self.store.gather(transitions, self.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside the ring's rows."""
+        """What a checkpoint needs besides the ring's rows."""
         return {**self.store.state_dict(), **self.sampler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

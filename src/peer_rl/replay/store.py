@@ -100,7 +100,7 @@ def to_tensors(columns: dict[str, Array], device: torch.device) -> dict[str, Ten
 
 
 STEP: Columns = {"reward": ((), np.float32), "discount": ((), np.float32), "last": ((), np.bool_)}
-"""What a row tells of its step. ``discount`` is 0 where bootstrapping stops, else 1; ``last`` ends the episode."""
+"""A row's columns about its step. ``discount`` is 0 where bootstrapping stops, else 1; ``last`` ends the episode."""
 
 
 class Windows:
@@ -178,7 +178,7 @@ class VectorStore:
         reward, discount, end = self._windows.returns(transitions, self.ring.total)
         slots = transitions % capacity
         return Batch.from_numpy(
-            obs=columns["obs"].take(slots, 0),  # quicker than columns["obs"][slots]
+            obs=columns["obs"].take(slots, 0),  # faster than columns["obs"][slots]
             action=columns["action"].take(slots, 0),
             reward=reward,
             discount=discount,
@@ -187,7 +187,7 @@ class VectorStore:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside the ring's rows."""
+        """What a checkpoint needs besides the ring's rows."""
         return {"rows": self.ring.total}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -196,6 +196,6 @@ class VectorStore:
 
 
 def check_rows(ring: Ring, state: dict[str, Any]) -> None:
-    """Refuse to go on with other rows than were saved."""
+    """Refuse to resume with other rows than were saved."""
     if state["rows"] != ring.total:
         raise ValueError(f"{ring.total} replay rows were restored, but {state['rows']} were saved")

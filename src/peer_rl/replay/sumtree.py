@@ -1,4 +1,4 @@
-"""Draws in proportion to weights that change all the time."""
+"""Draws in proportion to weights that change with every update."""
 
 from __future__ import annotations
 

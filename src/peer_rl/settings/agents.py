@@ -38,9 +38,9 @@ class AgentEntry:
     observations: str
     """Kind of observations it reads: vectors, frames, or either."""
     beta: float
-    """beta when none is given: 5e-4 for the paper's backbones, 0 for its baselines."""
+    """Default beta: the paper's 5e-4, or 0 for the paper's baselines."""
     about: str
-    """One line for people."""
+    """One-line description."""
     backbone: bool = True
     """Whether the paper combines it with PEER."""
     td_target: bool = True
@@ -69,7 +69,7 @@ class AgentEntry:
 
     @property
     def resumes(self) -> bool:
-        """Whether a run that was stopped goes on; somebody else's agent starts again."""
+        """Whether a stopped run continues; agents of other packages start again."""
         return not (self.packages or self.scripted)
 
 

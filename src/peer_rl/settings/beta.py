@@ -54,7 +54,7 @@ def settle_beta(config: AnyRunConfig) -> AnyRunConfig:
 
 
 def describe_beta(config: AnyRunConfig) -> str:
-    """Beta for people: a number, or what beta auto strives for."""
+    """A description of beta: a number, or the target of beta auto."""
     if config.beta != "auto":
         return f"{config.beta:g}"
     rate = "" if config.beta_rate == AUTO["beta_rate"] else f" at rate {config.beta_rate:g}"

@@ -24,13 +24,13 @@ class CURLRainbowConfig(RainbowConfig):
     contrastive_hidden: int = of(256, CURL_RAINBOW_CODE)
     """Units of the contrastive head's hidden layer."""
     contrastive_units: int = of(128, CURL_RAINBOW_CODE)
-    """Units of the code that is compared."""
+    """Units of the compared codes."""
     sharpness: float = of(0.1, CURL_RAINBOW_CODE)
-    """What the contrastive logits are multiplied with."""
+    """Factor of the contrastive logits."""
     momentum: float = of(1e-3, TABLE_ATARI_CURL)
-    """Share of the online encoder that enters the momentum encoder at each update (tau in the paper)."""
+    """Fraction of the online encoder in each update of the momentum encoder (tau in the paper)."""
     crop_margin: int = of(4, CURL_RAINBOW_CODE)
-    """Pixels that a view's random crop loses; it is padded by as many on each side and cropped at random again."""
+    """Pixels removed by a view's random crop, which is then padded by as many on each side and cropped back."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from peer_rl.settings.fields import (
-    CURL_CODE,
-    TABLE_DMC_CURL,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import CURL_CODE, TABLE_DMC_CURL, check_positive, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
-from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
 
@@ -30,33 +24,26 @@ class CURLSACConfig(PixelSACConfig):
     policy_every: int = of(2, CURL_CODE)
     log_std_low: float = of(-10.0, CURL_CODE)
     log_std_high: float = of(2.0, CURL_CODE)
-    actor: ActorConfig = part(
-        ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=TABLE_DMC_CURL
-    )
-    critic: CriticConfig = part(
-        CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=TABLE_DMC_CURL
-    )
+    actor: ActorConfig = part(WIDE_ACTOR, hidden=TABLE_DMC_CURL)
+    critic: CriticConfig = part(WIDE_CRITIC, hidden=TABLE_DMC_CURL)
     encoder_tau: float = of(0.05, TABLE_DMC_CURL)
     latent: int = of(50, TABLE_DMC_CURL)
     latent_tanh: bool = of(False, CURL_CODE)
     encoder: EncoderConfig = part(
-        EncoderConfig(
-            channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="delta-orthogonal"
-        ),
+        replace(FOUR_CONVOLUTIONS, weight_init="delta-orthogonal"),
         channels=TABLE_DMC_CURL,
         kernels=CURL_CODE,
         strides=CURL_CODE,
         weight_init=CURL_CODE,
     )
     crop: int = of(84, TABLE_DMC_CURL)
-    """Side of the square that is cut out of each frame: at random in updates, from the middle in acting."""
+    """Side of the crop in pixels: random in updates, central in acting."""
     contrastive_learning_rate: float = of(1e-3, TABLE_DMC_CURL)
-    """Adam's step size for the contrastive loss: encoder, critics' latent and bilinear form."""
+    """Adam's learning rate for the contrastive loss: encoder, critics' latent and bilinear form."""
     step_encoder_twice: bool = False
-    """A second optimizer takes another step of the encoder down the same contrastive gradient: a bug behind
-    published numbers."""
+    """A second optimizer steps the encoder again down the same contrastive gradient: a bug of CURL's code."""
     omit_last_offset: bool = False
-    """Random crops never touch the frame's lower or right edge: a bug behind published numbers."""
+    """Random crops never touch the frame's lower or right edge: a bug of CURL's code."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,29 +23,29 @@ class DQNConfig:
     """DQN with a soft target update, as in the paper's grid world. The defaults suit Gymnasium's classic control."""
 
     learning_rate: float = 5e-4
-    """Adam's step size."""
+    """Adam's learning rate."""
     adam_epsilon: float = 1e-8
-    """What Adam adds to the root of its second moment."""
+    """Adam's epsilon, added to the root of its second moment."""
     weight_decay: float = 0.0
     """Decoupled weight decay, as in AdamW: each update shrinks every parameter by learning_rate times this."""
     max_gradient_norm: float | None = None
-    """Gradients with a larger norm are scaled down to it; without it, none are."""
+    """Largest norm of all gradients together; not given: no clipping."""
     loss: Literal["squared", "huber"] = "squared"
-    """The TD error squared, or Huber's: half of that up to 1, linear beyond."""
+    """squared: mean squared TD error; huber: half of it up to an error of 1, linear beyond."""
     double: bool = False
-    """The online network chooses the next action and the target values it (van Hasselt et al. 2016)."""
+    """Double DQN: the online network chooses the next action, the target evaluates it (van Hasselt et al. 2016)."""
     dueling: bool = False
-    """Two streams, for the state's value and the actions' advantages (Wang et al. 2016)."""
+    """Dueling streams for the state's value and the actions' advantages (Wang et al. 2016)."""
     tau: float = of(5e-3, TABLE_GRIDWORLD)
-    """Share of the online network that enters the target network at each of its updates (eta in the paper)."""
+    """Fraction of the online network in each update of the target network (eta in the paper)."""
     target_every: int = of(1, TABLE_ATARI_DRQ)
-    """Updates to one update of the target network; with tau 1 it is a copy."""
+    """Updates between updates of the target network; with tau 1 each is a copy."""
     epsilon_start: float = 1.0
-    """Probability of a random action when the random phase has ended."""
+    """Probability of a random action at the end of the random phase."""
     epsilon_final: float = 0.05
-    """Probability of a random action in the long run."""
+    """Final probability of a random action."""
     epsilon_steps: int = 10_000
-    """Acting steps over which epsilon falls linearly; its own horizon, whatever --steps says."""
+    """Agent steps over which epsilon falls linearly; independent of --steps."""
     epsilon_eval: float = 0.0
     """Probability of a random action in evaluation."""
     features: Literal["penultimate", "conv"] = "penultimate"

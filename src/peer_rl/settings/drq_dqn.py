@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.dqn import DQNConfig
-from peer_rl.settings.fields import (
-    DOPAMINE,
-    TABLE_ATARI_DRQ,
-    check_fraction,
-    check_not_negative,
-    of,
-    part,
-)
+from peer_rl.settings.fields import DOPAMINE, TABLE_ATARI_DRQ, check_fraction, check_not_negative, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -35,13 +28,13 @@ class DrQDQNConfig(DQNConfig):
     epsilon_eval: float = of(0.05, DOPAMINE)
     critic: CriticConfig = part(CriticConfig(hidden=(512,)), hidden=TABLE_ATARI_DRQ)
     shift: int = of(4, "DrQ's paper, Dopamine and the PEER authors' code; the table says random shifts")
-    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+    """Largest shift of a frame in pixels, in each direction; the border is repeated."""
     intensity: float = of(0.05, DOPAMINE)
-    """A frame's brightness is multiplied by 1 + this * N(0, 1), the draw clipped to [-2, 2]."""
+    """Scale of the random intensity: frames are multiplied by 1 + scale * N(0, 1), the draw clipped to [-2, 2]."""
     flip: float = 0.0
-    """Probability of mirroring a frame, and on its own of turning it upside down."""
+    """Probability of a horizontal flip, and independently of a vertical one."""
     rotation: float = 0.0
-    """Largest angle, in degrees, that a frame is turned by."""
+    """Largest angle of a random rotation, in degrees."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

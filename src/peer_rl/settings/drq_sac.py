@@ -14,8 +14,8 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
-from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
 
@@ -32,17 +32,11 @@ class DrQSACConfig(PixelSACConfig):
     policy_every: int = of(2, TABLE_DMC_DRQ)
     log_std_low: float = of(-10.0, TABLE_DMC_DRQ)
     log_std_high: float = of(2.0, TABLE_DMC_DRQ)
-    actor: ActorConfig = part(
-        ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=DRQ_CODE
-    )
-    critic: CriticConfig = part(
-        CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"), hidden=DRQ_CODE
-    )
     encoder_tau: float = of(0.01, DRQ_CODE)
     latent: int = of(50, DRQ_CODE)
     latent_tanh: bool = of(True, DRQ_CODE)
     encoder: EncoderConfig = part(
-        EncoderConfig(channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="orthogonal"),
+        FOUR_CONVOLUTIONS,
         channels=TABLE_DMC_CURL,
         kernels=CURL_CODE,
         strides=CURL_CODE,
@@ -51,7 +45,7 @@ class DrQSACConfig(PixelSACConfig):
     views: int = of(2, DRQ_CODE)
     """Shifts of s, and of s', in one update (K and M in DrQ's paper)."""
     shift: int = of(4, DRQ_CODE)
-    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+    """Largest shift of a frame in pixels, in each direction; the border is repeated."""
 
     linear_phi: bool = False
     """The critics' last hidden layer has no ReLU, so phi is signed and the inner product unbounded below: the PEER

@@ -16,6 +16,7 @@ from peer_rl.settings.fields import (
     part,
 )
 from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC
 from peer_rl.settings.run import LearningConfig
 
 
@@ -24,29 +25,29 @@ class DrQv2Config:
     """DrQ-v2 (Yarats et al. 2022): a deterministic policy, twin critics, one shift, no target encoder."""
 
     actor_learning_rate: float = of(1e-4, DRQ_V2_CODE)
-    """Adam's step size for the actor."""
+    """Adam's learning rate for the actor."""
     critic_learning_rate: float = of(1e-4, DRQ_V2_CODE)
-    """Adam's step size for the critics and, by their loss, the encoder."""
+    """Adam's learning rate for the critics and, by their loss, the encoder."""
     tau: float = of(0.01, DRQ_V2_CODE)
-    """Share of the online critics that enters the targets at each update."""
+    """Fraction of the online critics in each update of the targets."""
     noise_start: float = of(1.0, DRQ_V2_CODE)
-    """Standard deviation of the noise on actions when the random phase has ended."""
+    """Standard deviation of the exploration noise at the end of the random phase."""
     noise_final: float = of(0.1, DRQ_V2_CODE)
-    """Standard deviation of the noise on actions in the long run."""
+    """Final standard deviation of the exploration noise."""
     noise_steps: int = of(100_000, DRQ_V2_CODE + ", which counts agent steps: the easy tasks' horizon")
-    """Acting steps over which it falls linearly; its own horizon, whatever --steps says."""
+    """Agent steps over which it falls linearly; independent of --steps."""
     smoothing_clip: float = of(0.3, DRQ_V2_CODE)
-    """Largest noise on an action that a loss reads; its standard deviation is that of acting."""
+    """Clip of the noise on actions in the losses; its standard deviation is that of exploration."""
     shift: int = of(4, DRQ_V2_CODE)
-    """Pixels that a frame is shifted at most, each way; what comes in is the border repeated."""
+    """Largest shift of a frame in pixels, in each direction; the border is repeated."""
     latent: int = 50
-    """Units that the convolutions are summed up in, one set for the actor and one for the critics."""
-    actor: ActorConfig = part(ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"))
+    """Units of the latent between convolutions and MLP, one latent for the actor and one for the critics."""
+    actor: ActorConfig = part(WIDE_ACTOR)
     """The actor's network."""
-    critic: CriticConfig = part(CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero"))
+    critic: CriticConfig = part(WIDE_CRITIC)
     """The critics' networks."""
     encoder: EncoderConfig = part(
-        EncoderConfig(channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="orthogonal"),
+        FOUR_CONVOLUTIONS,
         channels=TABLE_DMC_CURL,
         kernels=CURL_CODE,
         strides=CURL_CODE,

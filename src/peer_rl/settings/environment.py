@@ -1,4 +1,4 @@
-"""What a run says of its environment, where the task leaves a choice. Imports no simulator."""
+"""A run's choices about its environment, for tasks that allow them. Imports no simulator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def with_frames(config: AnyRunConfig, frames: int) -> AnyRunConfig:
 
 
 def sees_pixels(agent: str, task: Task) -> bool:
-    """Whether a task that can show both its state and pictures of itself draws pictures for the agent."""
+    """Whether a task with both a state and images renders images for the agent."""
     return task.suite == "dmc" and find_agent(agent).observations == "frames"
 
 
@@ -53,7 +53,7 @@ def picture_of(config: AnyRunConfig) -> Picture | None:
 
 
 def table_layer(agent: str, task: Task) -> Layer:
-    """The task table's own values for what a run may choose, so that a run's config tells all of them."""
+    """The task table's values for what a run may choose, so that its config holds them all."""
     if not task.free_repeat:
         return {}
     layer: Layer = {"action_repeat": Value(task.action_repeat, "PEER appendix, DMControl table with CURL")}
@@ -77,7 +77,7 @@ def check_environment(config: AnyRunConfig) -> None:
         raise ConfigError(f"task {task.name} is none of the suite mujoco; leave out --mujoco-version")
     if sees_pixels(config.agent, task):
         return
-    # frame_stack is anybody's who shows pictures, which is known once the environment is made
+    # whether any other task shows images, which frame_stack needs, is known once the environment is made
     for name in ("image_size", "render_quality", *["frame_stack"] * (task.suite == "dmc")):
         if getattr(config, name) is not None:
             option = "--" + name.replace("_", "-")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import (
-    SECTION_PYBULLET,
-    of,
-)
+from peer_rl.settings.fields import SECTION_PYBULLET, of
 from peer_rl.settings.td3 import TD3Config
 
 
@@ -17,7 +14,7 @@ class METD3Config(TD3Config):
     """METD3 (MEPG on TD3): one dropout mask on each critic and its target."""
 
     dropout: float = of(0.1, SECTION_PYBULLET)
-    """Share of the critic's last hidden units that a mask puts out."""
+    """Probability that the mask drops a unit of the critics' last hidden layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,9 +16,9 @@ class ActorConfig:
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer, ReLU after each."""
     weight_init: Literal["uniform", "orthogonal", "xavier"] = "uniform"
-    """Weights at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
+    """Initial weights: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
     bias_init: Literal["uniform", "zero"] = "uniform"
-    """Biases at the start: uniform is PyTorch's own, with the bounds of the weights."""
+    """Initial biases: uniform is PyTorch's own, with the bounds of the weights."""
 
     def __post_init__(self) -> None:
         _check_layers("actor.hidden", self.hidden, "the policy needs one")
@@ -31,11 +31,11 @@ class CriticConfig:
     hidden: tuple[int, ...] = (256, 256)
     """Units of each hidden layer, ReLU after each; the last one is the representation phi."""
     weight_init: Literal["uniform", "orthogonal", "xavier"] = "uniform"
-    """Weights at the start: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
+    """Initial weights: uniform is PyTorch's own, U(-1/sqrt(inputs), 1/sqrt(inputs))."""
     bias_init: Literal["uniform", "zero"] = "uniform"
-    """Biases at the start: uniform is PyTorch's own, with the bounds of the weights."""
+    """Initial biases: uniform is PyTorch's own, with the bounds of the weights."""
     layer_norm: bool = False
-    """A LayerNorm before each ReLU: the control that today's literature asks for beside PEER."""
+    """LayerNorm before each ReLU: a control to compare PEER with."""
 
     def __post_init__(self) -> None:
         _check_layers("critic.hidden", self.hidden, "its output is phi")
@@ -55,13 +55,13 @@ class EncoderConfig:
     channels: tuple[int, ...] = (32, 64, 64)
     """Filters of each convolution, ReLU after each."""
     kernels: tuple[int, ...] = (8, 4, 3)
-    """Side of each convolution's filters."""
+    """Kernel size of each convolution."""
     strides: tuple[int, ...] = (4, 2, 1)
-    """Step of each convolution."""
+    """Stride of each convolution."""
     padding: Literal["valid", "same"] = "valid"
-    """same: padded with zeros as TensorFlow does, so that only the strides make the picture smaller."""
+    """same: padded with zeros as TensorFlow does, so that only the strides reduce the frame's size."""
     weight_init: Literal["uniform", "orthogonal", "delta-orthogonal", "xavier"] = "uniform"
-    """Weights at the start: uniform is PyTorch's own; orthogonal has ReLU's gain and zero biases; delta-orthogonal has
+    """Initial weights: uniform is PyTorch's own; orthogonal has ReLU's gain and zero biases; delta-orthogonal has
     them at each filter's centre and zeros around it; xavier has zero biases."""
 
     def __post_init__(self) -> None:

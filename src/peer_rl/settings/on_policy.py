@@ -27,11 +27,11 @@ class OnPolicyProtocolConfig:
     eval_every: int = of(5_000, SECTION_PYBULLET)
     """Agent steps between evaluations; 0 for none."""
     eval_episodes: int = of(10, SECTION_PYBULLET)
-    """Episodes of one evaluation, without exploration, in an environment of their own."""
+    """Episodes of one evaluation, without exploration, in a separate environment."""
     final_episodes: int = 0
-    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    """Episodes of the evaluation at the end of training; 0: as many as in the others."""
     final_steps: int = 0
-    """The evaluation at the end goes on until it has taken this many agent steps too."""
+    """Least number of agent steps of the evaluation at the end of training."""
 
     def __post_init__(self) -> None:
         check_not_negative("eval_every", self.eval_every)

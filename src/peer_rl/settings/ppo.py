@@ -25,9 +25,9 @@ class PPOConfig:
     clip_range: float = 0.2
     """How far the ratio of new to old probabilities counts from 1 (Baselines: cliprange)."""
     learning_rate: float = 3e-4
-    """Adam's first step size (Baselines: lr)."""
+    """Adam's initial learning rate (Baselines: lr)."""
     lr_decay_steps: int = 1_000_000
-    """Agent steps over which the step size falls linearly to 0, whatever --steps says (Baselines: its 1M budget)."""
+    """Agent steps over which the learning rate falls linearly to 0 (Baselines: its 1M budget)."""
     entropy_weight: float = 0.0
     """Weight of the entropy in the loss (Baselines: ent_coef)."""
     value_weight: float = 0.25

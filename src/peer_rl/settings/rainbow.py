@@ -24,11 +24,11 @@ class RainbowConfig:
     """Data-efficient Rainbow (van Hasselt et al. 2019): distributional, double, dueling, noisy."""
 
     learning_rate: float = of(1e-4, TABLE_ATARI_CURL)
-    """Adam's step size."""
+    """Adam's learning rate."""
     adam_epsilon: float = of(1.5e-5, TABLE_ATARI_CURL + "; CURL's code has 1.5e-4")
     """Adam's epsilon."""
     max_gradient_norm: float = of(10.0, TABLE_ATARI_CURL)
-    """Gradients of all weights together are scaled down to this norm."""
+    """Largest norm of all gradients together; larger ones are scaled down."""
     noisy: bool = True
     """Noisy layers, which explore by themselves; without them, epsilon-greedy actions do."""
     dueling: bool = True
@@ -46,19 +46,19 @@ class RainbowConfig:
     hidden: int = of(256, TABLE_ATARI_CURL)
     """Units of the hidden layer of each stream, ReLU after it; both together are the representation phi."""
     atoms: int = of(51, TABLE_ATARI_CURL)
-    """Returns that the distribution knows."""
+    """Number of atoms of the return distribution (C51)."""
     lowest_return: float = of(-10.0, CURL_RAINBOW_CODE)
-    """The first of them."""
+    """Lowest return of the distribution's support."""
     highest_return: float = of(10.0, CURL_RAINBOW_CODE)
-    """The last of them."""
+    """Highest return of the distribution's support."""
     noise: float = of(0.1, TABLE_ATARI_CURL)
-    """Noisy layers' sigma at the start, before it is divided by the square root of their inputs."""
+    """Initial sigma of the noisy layers, before division by the square root of their inputs."""
     epsilon_eval: float = of(1e-3, CURL_RAINBOW_CODE)
     """Probability of a random action in evaluation, where the layers' noise is off."""
     features: Literal["penultimate", "conv"] = "penultimate"
     """What PEER reads as phi: the hidden layers of both streams, or the flattened convolutions."""
     blend_losses: bool = False
-    """The published code's way: whatever is added to the loss is weighted like a transition, and is in its priority."""
+    """Weight the added losses like transitions and include them in the priorities, as the published code does."""
     encoder: EncoderConfig = part(
         EncoderConfig(channels=(32, 64), kernels=(5, 5), strides=(5, 5)),
         channels=TABLE_ATARI_CURL,

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import (
-    REDQ_CODE,
-    TABLE_STATE,
-    of,
-    part,
-)
+from peer_rl.settings.fields import REDQ_CODE, TABLE_STATE, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.run import StateLearning
 from peer_rl.settings.sac import SACConfig
@@ -42,9 +37,9 @@ class REDQConfig(SACConfig):
         bias_init=REDQ_CODE,
     )
     heads: int = of(10, REDQ_CODE)
-    """Critics (N)."""
+    """Number of critics (N)."""
     target_heads: int = of(2, REDQ_CODE)
-    """Critics drawn for each target (M)."""
+    """Critics drawn for each TD target (M)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -127,7 +127,7 @@ def _coerce(path: str, value: Any, annotation: Any) -> Any:
 
 
 def _in_words(option: Any) -> str:
-    """A type for people: ``float``, ``'auto'``, ``tuple[int, ...]``."""
+    """A readable type: ``float``, ``'auto'``, ``tuple[int, ...]``."""
     if typing.get_origin(option) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(option)))
     return str(option) if typing.get_origin(option) else option.__name__

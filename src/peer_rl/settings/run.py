@@ -26,7 +26,7 @@ Profile = Literal["paper", "small", "smoke"]
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """What the loop decides: how transitions are kept, and when and from what the agent learns."""
+    """Replay and update schedule, which the loop owns."""
 
     gamma: float = 0.99
     """Discount of one agent step."""
@@ -35,9 +35,9 @@ class LearningConfig:
     batch_size: int = 64
     """Transitions in one update."""
     buffer_size: int = 100_000
-    """Transitions kept, or frames (one more an episode) where observations are stacks; the oldest make room."""
+    """Capacity in transitions, or in frames where observations are stacks (one more per episode)."""
     start_steps: int = 1_000
-    """First steps, taken with uniformly random actions and without updates."""
+    """Initial agent steps with uniformly random actions and no updates."""
     update_every: int = 1
     """Agent steps between rounds of updates."""
     updates: int = 1
@@ -47,11 +47,11 @@ class LearningConfig:
     update_after_episodes: bool = False
     """Save an episode's rounds of updates for its end."""
     clip_rewards: bool = False
-    """Learn from rewards clipped to [-1, 1]; the returns that are written down are the game's own."""
+    """Learn from rewards clipped to [-1, 1]; logged returns are unclipped."""
     lost_life_ends: bool = False
-    """A lost life stops bootstrapping, as the end of the game does; the game itself goes on."""
+    """Stop bootstrapping at a lost life, as at the end of a game; the game itself continues."""
     flat_returns: bool = False
-    """Weigh every reward of an n-step return with gamma^n instead of gamma^k: a bug behind published numbers."""
+    """Discount every reward of an n-step return by gamma^n instead of gamma^k: a bug of the PEER authors' code."""
 
     def __post_init__(self) -> None:
         check_fraction("gamma", self.gamma, above_zero=True)
@@ -65,7 +65,7 @@ class LearningConfig:
 
 @dataclass(frozen=True)
 class StateLearning(LearningConfig):
-    """What the agents from state share: replay and schedule of the paper."""
+    """Replay and schedule of the agents from state: the paper's."""
 
     gamma: float = of(0.99, TABLE_STATE)
     buffer_size: int = of(1_000_000, TABLE_STATE)
@@ -78,20 +78,20 @@ class StateLearning(LearningConfig):
 
 @dataclass(frozen=True)
 class ProtocolConfig:
-    """What is written down while training. Nothing here changes a single weight (law 2)."""
+    """Evaluation, diagnostics and logging. Nothing here changes a weight (law 2)."""
 
     eval_every: int = of(5_000, SECTION_PYBULLET)
     """Agent steps between evaluations; 0 for none."""
     eval_episodes: int = of(10, SECTION_PYBULLET)
-    """Episodes of one evaluation, without exploration, in an environment of their own."""
+    """Episodes of one evaluation, without exploration, in a separate environment."""
     diagnose_every: int = 1_000
     """Agent steps between lines of diagnostics.jsonl; 0 for none."""
     log_every: int = 500
-    """Agent steps that one line of training metrics sums up."""
+    """Agent steps between lines of training metrics, which average over them."""
     final_episodes: int = 0
-    """Episodes of the evaluation at the end of training; 0 for as many as in the others."""
+    """Episodes of the evaluation at the end of training; 0: as many as in the others."""
     final_steps: int = 0
-    """The evaluation at the end goes on until it has taken this many agent steps too."""
+    """Least number of agent steps of the evaluation at the end of training."""
 
     def __post_init__(self) -> None:
         check_not_negative("eval_every", self.eval_every)
@@ -104,7 +104,7 @@ class ProtocolConfig:
 
 @dataclass(frozen=True)
 class StateProtocol(ProtocolConfig):
-    """What the agents from state write down while training."""
+    """Evaluation, diagnostics and logging of the agents from state."""
 
     diagnose_every: int = of(2_500, "ours: figure 1 does not say how often")
 
@@ -120,13 +120,13 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     settings: Annotated[Settings, arg(name="")]
     """The agent's own hyper-parameters."""
     seed: int = 0
-    """Seed of everything random. The same seed with another beta starts from the same weights."""
+    """Seed of all randomness. Runs with the same seed and another beta start from the same weights."""
     beta: float | Literal["auto"] = 5e-4
     """Weight of the regularizer in the critic's loss; 0 is the plain backbone, auto adapts to --beta-target."""
     beta_target: float | None = None
-    """With beta auto: the mean cosine of phi and phi' that it strives for; 0.9 unless said."""
+    """With beta auto: target of the mean cosine of phi and phi'; 0.9 if not given."""
     beta_rate: float | None = None
-    """With beta auto: log beta += rate * (cosine - target) at each update; 0.001 unless said."""
+    """With beta auto: log beta += rate * (cosine - target) at each update; 0.001 if not given."""
     regularizer: str = "peer"
     """peer, cosine-peer, feature-norm, dr3, beer, none, or module:name of your own class or function."""
     steps: int | None = None
@@ -134,20 +134,20 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     episodes: int | None = None
     """Episodes to train for, instead of steps."""
     max_episode_steps: int | None = None
-    """Agent steps after which an episode is cut off; without it, the environment's own limit or 10,000."""
+    """Agent steps after which an episode is truncated; not given: the environment's limit, or 10,000."""
     action_repeat: int | None = None
-    """Environment frames in one agent step, where the task leaves a choice."""
+    """Environment frames in one agent step, for tasks that allow a choice."""
     image_size: int | None = None
-    """Side of the frames that the task draws for an agent which sees pixels."""
+    """Side in pixels of the frames that a task renders for agents that read pixels."""
     mujoco_version: Literal["v4", "v5"] | None = None
     """Version of Gymnasium's MuJoCo environments, v5 if not given; v4 has the paper's observation sizes."""
     encoding: Literal["one-hot", "integer"] = "one-hot"
     """How the network reads a state that the task numbers: as a one-hot vector, or the number itself as one float."""
     frame_stack: int | None = None
-    """Frames in one observation, where the task shows pictures."""
+    """Frames in one observation, for tasks that show images."""
     render_quality: Literal["full", "draft"] | None = None
-    """draft draws such frames without shadows and mirrors, at twice the size, and averages: several times as quick
-    without a GPU."""
+    """draft renders such frames without shadows and reflections, at twice the size, and averages them: several times
+    as fast without a GPU."""
     profile: Profile = "paper"
     """paper: the full settings; small: hours on a CPU; smoke: a minute."""
     preset: str = ""
@@ -155,7 +155,7 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     device: str = "auto"
     """auto, cpu, cuda or mps."""
     threads: int = 1
-    """Threads of torch. One is quickest for small networks; a run goes on only with the number it began with."""
+    """Torch's threads. One is fastest for small networks; a run resumes only with the number it started with."""
     learning: Annotated[Learning, arg(name="")] = field(kw_only=True)
     """Replay and update schedule."""
     protocol: Annotated[Protocol, arg(name="")] = field(kw_only=True)

@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import (
-    SB3_SAC,
-    TABLE_STATE,
-    check_fraction,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import SB3_SAC, TABLE_STATE, check_fraction, check_positive, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
@@ -22,31 +15,31 @@ class SACConfig:
     """SAC (Haarnoja et al. 2018) with twin critics and a learned temperature."""
 
     actor_learning_rate: float = of(3e-4, TABLE_STATE)
-    """Adam's step size for the actor."""
+    """Adam's learning rate for the actor."""
     critic_learning_rate: float = of(3e-4, TABLE_STATE)
-    """Adam's step size for the critics."""
+    """Adam's learning rate for the critics."""
     temperature_learning_rate: float = of(1e-4, TABLE_STATE)
-    """Adam's step size for the logarithm of the temperature."""
+    """Adam's learning rate for the logarithm of the temperature."""
     temperature_beta1: float = of(0.9, SB3_SAC)
-    """Adam's first decay for the logarithm of the temperature."""
+    """Adam's beta1 for the logarithm of the temperature."""
     initial_temperature: float = of(1.0, SB3_SAC)
-    """The entropy's weight (alpha) at the start."""
+    """Initial weight of the entropy (alpha)."""
     target_entropy: float | None = None
-    """Entropy that the temperature steers to; without it, minus the number of action units."""
+    """Target entropy of the policy; not given: minus the number of action units."""
     tau: float = of(5e-3, TABLE_STATE)
-    """Share of the online critics that enters the targets at each of their updates (eta in the paper)."""
+    """Fraction of the online critics in each update of the targets (eta in the paper)."""
     target_every: int = of(2, TABLE_STATE)
-    """Critic updates to one update of the target networks."""
+    """Critic updates between updates of the target networks."""
     policy_every: int = of(1, SB3_SAC)
-    """Critic updates to one update of the actor and the temperature."""
+    """Critic updates between updates of the actor and the temperature."""
     log_std_low: float = of(-20.0, SB3_SAC)
-    """Lowest logarithm of the policy's standard deviation."""
+    """Lower bound of the log standard deviation of the policy."""
     log_std_high: float = of(2.0, SB3_SAC)
-    """Highest logarithm of the policy's standard deviation."""
+    """Upper bound of the log standard deviation of the policy."""
     log_std_by: Literal["clip", "tanh"] = of("clip", SB3_SAC)
-    """How the logarithm is kept within its bounds."""
+    """How the log standard deviation is bounded."""
     compile: bool = False
-    """torch.compile for the losses: for accelerators; on a CPU the plain update is quicker."""
+    """torch.compile for the losses: for accelerators; on a CPU the plain update is faster."""
     actor: ActorConfig = part(ActorConfig(), hidden=TABLE_STATE, weight_init=SB3_SAC, bias_init=SB3_SAC)
     """The actor's network."""
     critic: CriticConfig = part(CriticConfig(), hidden=TABLE_STATE, weight_init=SB3_SAC, bias_init=SB3_SAC)

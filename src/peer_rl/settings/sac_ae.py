@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from peer_rl.settings.fields import (
-    CURL_CODE,
-    SAC_AE_CODE,
-    TABLE_DMC_CURL,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import CURL_CODE, SAC_AE_CODE, TABLE_DMC_CURL, check_not_negative, check_positive, of, part
 from peer_rl.settings.networks import EncoderConfig
-from peer_rl.settings.pixel_sac import PixelSACConfig
+from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
 
@@ -30,18 +22,17 @@ class SACAEConfig(PixelSACConfig):
     tau: float = of(0.01, SAC_AE_CODE)
     target_every: int = of(2, SAC_AE_CODE)
     policy_every: int = of(2, SAC_AE_CODE)
+    log_std_low: float = of(-10.0, SAC_AE_CODE)
     encoder_tau: float = of(0.05, SAC_AE_CODE)
     latent_tanh: bool = of(True, SAC_AE_CODE)
     encoder: EncoderConfig = part(
-        EncoderConfig(
-            channels=(32, 32, 32, 32), kernels=(3, 3, 3, 3), strides=(2, 1, 1, 1), weight_init="delta-orthogonal"
-        ),
+        replace(FOUR_CONVOLUTIONS, weight_init="delta-orthogonal"),
         channels=TABLE_DMC_CURL,
         kernels=CURL_CODE,
         strides=CURL_CODE,
     )
     reconstruction_learning_rate: float = of(1e-3, SAC_AE_CODE)
-    """Adam's step size for the reconstruction: encoder, critics' latent and decoder."""
+    """Adam's learning rate for the reconstruction: encoder, critics' latent and decoder."""
     latent_penalty: float = of(1e-6, SAC_AE_CODE)
     """Weight of half the latent's squared norm in the reconstruction's loss."""
     decoder_decay: float = of(1e-7, SAC_AE_CODE)

@@ -31,13 +31,13 @@ class Task:
     make: str
     """A Gymnasium id (module:id imports the module first), DMControl's name, or module:factory for a custom task."""
     about: str = ""
-    """One line for people."""
+    """One-line description."""
     action_repeat: int = 1
     """Environment frames in one agent step."""
     free_repeat: bool = False
     """Whether a run may choose another action repeat."""
     stack: int = 4
-    """Frames in one observation, where the environment shows pictures."""
+    """Frames in one observation, for environments that show images."""
     extra: str = ""
     """Our pip extra that brings the simulator."""
     dimensions: tuple[int, int] | None = None

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import (
-    TABLE_STATE,
-    TD3_INIT,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import TABLE_STATE, TD3_INIT, check_fraction, check_not_negative, check_positive, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
@@ -21,21 +13,21 @@ class TD3Config:
     """TD3 (Fujimoto et al. 2018): twin critics, a delayed actor, a smoothed target; actions are in [-1, 1]."""
 
     actor_learning_rate: float = of(3e-4, TABLE_STATE)
-    """Adam's step size for the actor."""
+    """Adam's learning rate for the actor."""
     critic_learning_rate: float = of(3e-4, TABLE_STATE)
-    """Adam's step size for the critics."""
+    """Adam's learning rate for the critics."""
     tau: float = of(5e-3, TABLE_STATE)
-    """Share of the online networks that enters the targets at each of their updates (eta in the paper)."""
+    """Fraction of the online networks in each update of the targets (eta in the paper)."""
     policy_every: int = of(2, TABLE_STATE)
-    """Critic updates to one update of the actor and of all target networks (d in the paper)."""
+    """Critic updates between updates of the actor and all target networks (d in the paper)."""
     exploration_noise: float = of(0.1, "the TD3 authors' code; the paper prints 0.2, its code has 0.1")
     """Standard deviation of the Gaussian noise on actions in training."""
     smoothing_noise: float = of(0.2, TABLE_STATE)
     """Standard deviation of the noise on the target policy's action."""
     smoothing_clip: float = of(0.5, TABLE_STATE)
-    """Largest noise on the target policy's action."""
+    """Clip of the noise on the target policy's action."""
     compile: bool = False
-    """torch.compile for the losses: for accelerators; on a CPU the plain update is quicker."""
+    """torch.compile for the losses: for accelerators; on a CPU the plain update is faster."""
     actor: ActorConfig = part(ActorConfig(), hidden=TABLE_STATE, weight_init=TD3_INIT, bias_init=TD3_INIT)
     """The actor's network."""
     critic: CriticConfig = part(CriticConfig(), hidden=TABLE_STATE, weight_init=TD3_INIT, bias_init=TD3_INIT)

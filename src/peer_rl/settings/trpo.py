@@ -29,7 +29,7 @@ class TRPOConfig:
     line_search_tries: int = 10
     """Steps that are tried before the policy is left as it was (Baselines trpo_mpi.py)."""
     learning_rate: float = 1e-3
-    """Adam's step size for the value network (Baselines: vf_stepsize)."""
+    """Adam's learning rate for the value network (Baselines: vf_stepsize)."""
     value_epochs: int = 5
     """Passes of the value network over one batch (Baselines: vf_iters)."""
     value_minibatch: int = 64

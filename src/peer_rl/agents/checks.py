@@ -35,12 +35,7 @@ def check_vectors(agent: str, spec: EnvSpec) -> None:
 
 
 def check_pixels(
-    agent: str,
-    encoder: EncoderConfig,
-    spec: EnvSpec,
-    *,
-    vectors: bool = False,
-    default: EncoderConfig | None = None,
+    agent: str, encoder: EncoderConfig, spec: EnvSpec, *, vectors: bool = False, default: EncoderConfig | None = None
 ) -> None:
     """Refuse observations that the encoder cannot read; with ``vectors``, these need none."""
     shape = spec.observation_shape

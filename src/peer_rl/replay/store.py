@@ -162,14 +162,7 @@ class VectorStore:
     def add(self, *, obs: Array, action: Any, reward: float, next_obs: Array, discount: float, last: bool) -> None:
         """Store one step."""
         self.ring.append(
-            {
-                "obs": obs,
-                "action": action,
-                "reward": reward,
-                "discount": discount,
-                "last": last,
-                "next_obs": next_obs,
-            }
+            {"obs": obs, "action": action, "reward": reward, "discount": discount, "last": last, "next_obs": next_obs}
         )
 
     def gather(self, transitions: Array, device: torch.device) -> Batch:

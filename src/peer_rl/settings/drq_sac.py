@@ -36,11 +36,7 @@ class DrQSACConfig(PixelSACConfig):
     latent: int = of(50, DRQ_CODE)
     latent_tanh: bool = of(True, DRQ_CODE)
     encoder: EncoderConfig = part(
-        FOUR_CONVOLUTIONS,
-        channels=TABLE_DMC_CURL,
-        kernels=CURL_CODE,
-        strides=CURL_CODE,
-        weight_init=DRQ_CODE,
+        FOUR_CONVOLUTIONS, channels=TABLE_DMC_CURL, kernels=CURL_CODE, strides=CURL_CODE, weight_init=DRQ_CODE
     )
     views: int = of(2, DRQ_CODE)
     """Shifts of s, and of s', in one update (K and M in DrQ's paper)."""

@@ -46,12 +46,7 @@ class DrQv2Config:
     """The actor's network."""
     critic: CriticConfig = part(WIDE_CRITIC)
     """The critics' networks."""
-    encoder: EncoderConfig = part(
-        FOUR_CONVOLUTIONS,
-        channels=TABLE_DMC_CURL,
-        kernels=CURL_CODE,
-        strides=CURL_CODE,
-    )
+    encoder: EncoderConfig = part(FOUR_CONVOLUTIONS, channels=TABLE_DMC_CURL, kernels=CURL_CODE, strides=CURL_CODE)
     """The convolutions."""
 
     def __post_init__(self) -> None:

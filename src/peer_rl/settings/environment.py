@@ -18,9 +18,7 @@ def task_of(config: AnyRunConfig) -> Task:
     if config.mujoco_version == "v4":
         task = _version_4(task)
     return replace(
-        task,
-        action_repeat=config.action_repeat or task.action_repeat,
-        stack=config.frame_stack or task.stack,
+        task, action_repeat=config.action_repeat or task.action_repeat, stack=config.frame_stack or task.stack
     )
 
 

@@ -77,6 +77,7 @@ def test_every_formula_is_typeset(site: Path) -> None:
     for page in PAGES:
         left = re.search(r"\\[a-zA-Z(\[]+|\$\S+", Built(page, site).text)
         assert not left, f"{page.name} shows {left[0]}" if left else None
+    assert "<math" in (site / "theory.html").read_text()
 
 
 @pytest.fixture(scope="module")

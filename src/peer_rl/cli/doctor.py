@@ -1,4 +1,4 @@
-"""``peer-rl doctor``: what is missing on this machine, and the command that mends it."""
+"""``peer-rl doctor``: what is missing on this machine, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Finding:
 
 
 def main(arguments: list[str]) -> int:
-    """Print every finding, and the command that mends each."""
+    """Print every finding, and the command that fixes it."""
     options = parse(DoctorOptions, arguments, prog="peer-rl doctor")
     findings = [*_python(), *_packages(), *_tools(), *_hardware(), *_place(options.runs)]
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Entry point: finds the subcommand, and turns every error that is the user's to mend into one line."""
+"""Entry point: finds the subcommand and turns every error that the user can fix into one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS = {
     "sweep": "run a grid of agents, tasks, seeds and betas, here or on a Ray cluster",
     "list": "agents, tasks and experiments there are",
     "bench": "speed on this machine, beside other libraries",
-    "doctor": "what is missing on this machine, and the command that mends it",
+    "doctor": "what is missing on this machine, and the command that fixes it",
 }
 _MODULES = {"list": "listing"}
 
@@ -35,7 +35,7 @@ def _help() -> str:
         "  peer-rl reproduce gridworld\n"
         "  peer-rl train dqn --task gym/CartPole-v1 --seed 3\n"
         "  peer-rl train dqn --task gym/CartPole-v1 --seed 3 --beta 0\n\n"
-        "peer-rl COMMAND --help tells all options of a command."
+        "peer-rl COMMAND --help lists all options of a command."
     )
 
 

@@ -23,7 +23,7 @@ class ReportOptions:
     title: str = ""
     """Heading of the page; a plain one if not given."""
     pictures: bool = True
-    """Whether to draw every figure as PNG and SVG too; the page is quicker without."""
+    """Whether to draw every figure as PNG and SVG too; without, the report is faster."""
 
 
 def main(arguments: list[str]) -> int:

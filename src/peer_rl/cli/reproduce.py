@@ -24,7 +24,7 @@ _ASK_ABOVE_HOURS = 1.0
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Show a plan, run what is missing of an experiment, write its report. The same command again goes on."""
+    """Show a plan, run what is missing of an experiment, write its report. The same command again continues."""
 
     experiment: Positional[str]
     """A table or figure, such as table1 or gridworld (peer-rl list experiments)."""

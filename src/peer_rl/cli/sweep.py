@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Run what is missing of a grid of runs. Stop it as you like: the same command again goes on."""
+    """Run what is missing of a grid of runs. Stop it at any time: the same command again continues."""
 
     file: Positional[Path]
     """The grid, in TOML: agents, tasks, seeds, betas and any option of peer-rl train, as lists or single values."""
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) -> int:
-    """Failed runs are told at the very end: the report comes all the same, and shows what is missing."""
+    """Failed runs are reported at the very end: the report is written all the same, and shows what is missing."""
     from peer_rl.launch.engine import conduct, make_engine, make_folder
 
     make_folder(options.runs)

@@ -86,8 +86,8 @@ def _overview() -> str:
         "usage: peer-rl train AGENT --task SUITE/NAME [OPTIONS]\n\n"
         "Train one run. The same command again continues it, or says that it is finished.\n\n"
         f"agents:\n{agents}\n  module:Class  an agent of your own\n\n"
-        "peer-rl train AGENT --task TASK --help tells the agent's options and their defaults for that task;\n"
-        "peer-rl train AGENT --task TASK --dry-run tells where each value comes from."
+        "peer-rl train AGENT --task TASK --help lists the agent's options and their defaults for that task;\n"
+        "peer-rl train AGENT --task TASK --dry-run shows where each value comes from."
     )
 
 
@@ -131,7 +131,7 @@ def _name_project(rest: list[str]) -> list[str]:
 
 
 def _read_early(rest: list[str]) -> argparse.Namespace:
-    """The options that decide which defaults the others have; anything wrong with them is told later, by tyro."""
+    """The options that decide which defaults the others have; tyro reports later what is wrong with them."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name, default in (("task", None), ("preset", ""), ("profile", "paper")):
         early.add_argument(f"--{name}", default=default)
@@ -154,16 +154,16 @@ def _choose_budget(base: AnyRunConfig, early: argparse.Namespace) -> AnyRunConfi
 
 
 def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
-    """Somebody else's agent has no checkpoint but the final one: what a stopped run has done is done again."""
+    """Stable-Baselines3's agents have no checkpoint but the final one: a stopped run starts again."""
     from peer_rl.training.rundir import run_path
 
     path = run_path(options.run, options.runs)
     if (path / "manifest.json").exists() and not (path / "checkpoint").exists():
-        print(f"{options.run.agent} cannot go on from the middle: {path} starts again", file=sys.stderr, flush=True)
+        print(f"{options.run.agent} cannot resume: {path} starts again", file=sys.stderr, flush=True)
 
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
-    """The paper's settings for pixels take days without a GPU: better said before than seen after."""
+    """The paper's settings for pixels take days without a GPU."""
     from peer_rl.launch.estimate import expected_time
     from peer_rl.training.rundir import read_json, run_path
 
@@ -174,7 +174,7 @@ def _say_how_long(options: TrainOptions[Any]) -> None:
 
 
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
-    """The settings first: what is wrong with them, told after, can be looked up in the table."""
+    """The settings first: an error that follows can be looked up in the table."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``peer-rl watch RUN``: film a run's policy."""
+"""``peer-rl watch RUN``: record a video of a run's policy."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def train(
     show: Callable[[Progress], None] = lambda progress: None,
     mirrors: Sequence[Mirror] = (),
 ) -> Path:
-    """Train one run, or continue it; returns its directory. The same call after a crash goes on."""
+    """Train one run, or continue it; returns its directory. The same call after a crash resumes it."""
     config, path = _ready(config, runs)
     resumes = find_agent(config.agent).resumes
     try:
@@ -146,7 +146,7 @@ class Policy:
         self.path = path
         self.config = replace(read_config(path), device=resolve_device(device))
         check_packages(self.config.agent)
-        # a policy needs no regularizer, and loading somebody's run should not import a module that it names
+        # a policy needs no regularizer, and loading another user's run should not import a module that it names
         plain = replace(self.config, regularizer="peer", beta=0.0)
         steps = Checkpoints(path / "checkpoint").steps()
         if not steps:

@@ -1,7 +1,7 @@
-"""A training as a process of its own that never outlives whoever started it.
+"""A run in a process of its own that never outlives its starter.
 
 ``python -m peer_rl.cli.child ARGUMENTS`` is ``peer-rl ARGUMENTS`` with one difference: it stops when its
-standard input ends. The starter holds the other end of that pipe, so the training stops when the starter says so
+standard input ends. The starter holds the other end of that pipe, so the run stops when the starter says so
 and, on every system, when the starter is gone, even by ``kill -9``. Stopping is what Ctrl-C does: the run goes on
 later from its last checkpoint.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LAST_CHANCE = 10.0
-"""Seconds that a training has to stop in order, before it is ended where it stands."""
+"""Seconds that a run has to stop in order before it is killed."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -31,12 +31,12 @@ def start(words: list[str], path: Path, *, threads: int, cwd: str | None = None)
             stderr=log,
             cwd=cwd,
             env={**os.environ, **dict.fromkeys(_THREADS, str(threads))},
-            start_new_session=True,  # Ctrl-C at the terminal is the starter's alone, who then stops its trainings
+            start_new_session=True,  # Ctrl-C at the terminal reaches the starter alone, which then stops its runs
         )
 
 
 def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Ask trainings to stop, all at once, and wait until they have."""
+    """Ask all runs to stop and wait until they have."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         if process.stdin:

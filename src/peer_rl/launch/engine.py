@@ -1,4 +1,4 @@
-"""Runs many trainings, on this machine or on a Ray cluster; those that are finished already are left alone."""
+"""Trains many runs, on this machine or on a Ray cluster; finished ones are left alone."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Engine(Protocol):
     """Something that trains jobs. ``with`` it: leaving the block stops whatever still runs."""
 
     capacity: str
-    """How much it does at a time, for people."""
+    """How much it does at a time, to print."""
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Take these jobs, none of which is finished."""
 
     def poll(self) -> list[Ended]:
-        """Start what can be started, wait a moment, and tell what has ended since the last time."""
+        """Start what can be started, wait a moment, and return what has ended since the last call."""
 
     def running(self) -> list[Job]:
         """The jobs that train right now."""
@@ -45,10 +45,10 @@ class Engine(Protocol):
         """By title, what running jobs wait for, if anything."""
 
     def news(self) -> list[str]:
-        """Sentences for people, each told once."""
+        """Messages to print, each returned once."""
 
     def stop(self) -> None:
-        """Stop all trainings; they can go on later."""
+        """Stop all runs; they can be resumed later."""
 
 
 def make_engine(
@@ -101,7 +101,7 @@ def conduct(jobs: Sequence[Job], engine: Engine) -> None:
                     board.say(sentence)
                 board.update(engine.running(), engine.notes())
         except KeyboardInterrupt:
-            board.say("stopping the trainings ...")
+            board.say("stopping the runs ...")
             raise
         finally:
             engine.stop()
@@ -122,7 +122,7 @@ def _failure(ended: Ended) -> str:
 
 @contextmanager
 def _stopping_on_sigterm() -> Iterator[None]:
-    """A scheduler's stop is as good as Ctrl-C: it takes the trainings along."""
+    """SIGTERM, which schedulers send, stops all runs as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

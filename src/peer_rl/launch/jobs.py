@@ -1,4 +1,4 @@
-"""One training among many: what it is, how far it is, and why it failed."""
+"""One run among many: its command, its progress, and why it failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG_TAIL = 4096
 
 @dataclass
 class Job:
-    """One training, as the command line that a person would type."""
+    """One run, as the command line that starts it."""
 
     config: AnyRunConfig
     arguments: list[str]
@@ -27,7 +27,7 @@ class Job:
     extra: tuple[str, ...] = ()
     """Options of ``peer-rl train`` that are no settings of the run, such as --checkpoint-seconds."""
     memory: int = 0
-    """Bytes that the run grows to; 0 if nobody has asked yet (``needs.py``)."""
+    """Bytes that the run grows to; 0 before ``estimate_memory``."""
     path: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,12 +50,12 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Name that tells tasks apart, for lists."""
+        """Task, variant and seed."""
         return f"{self.path.parents[1].name} {self.label}"
 
     @property
     def log(self) -> Path:
-        """Where what the training prints goes."""
+        """The run's output."""
         return self.path / "log.txt"
 
     @property
@@ -73,12 +73,12 @@ class Job:
         return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
 
     def finished(self) -> bool:
-        """Whether the run needs nothing more. One with other settings is started, which then tells the differences."""
+        """Whether the run is complete. One with other settings is started, and then reports the differences."""
         try:
             if self.status().get("state") != "finished":
                 return False
             theirs = as_dict(read_config(self.path))
-        except PeerError:  # a damaged directory: training tells what is wrong with it
+        except PeerError:  # a damaged directory: the run itself reports what is wrong
             return False
         return theirs == as_dict(replace(self.config, device=theirs["device"]))
 

@@ -1,4 +1,4 @@
-"""The engine for one machine: trainings in processes of their own, as many as its cores and its memory carry."""
+"""The engine for one machine: each run in its own process, as many as its cores and its memory carry."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LocalEngine:
         return ended
 
     def stop(self) -> None:
-        """Stop the trainings, all at once."""
+        """Stop all runs."""
         child.stop(process for _, process in self._processes.values())
         self._processes.clear()
         self._waiting.clear()
@@ -123,7 +123,7 @@ class LocalEngine:
 
 
 def reason_of(job: Job, code: int) -> str | None:
-    """Why the training ended, from its exit code; None if the run is finished."""
+    """Why the run ended, from its exit code; None if it is finished."""
     if code < 0:
         name = signal.Signals(-code).name
         guess = ", perhaps because memory ran out" if name == "SIGKILL" else ""
@@ -137,7 +137,7 @@ def reason_of(job: Job, code: int) -> str | None:
 
 @contextmanager
 def local_engine(workers: int | None = None) -> Iterator[LocalEngine]:
-    """The engine; trainings stop with the block."""
+    """The engine; its runs stop with the block."""
     engine = LocalEngine(workers)
     try:
         yield engine

@@ -42,7 +42,7 @@ def make_bar(console: Console) -> Progress:
 
 
 class RecentSpeed:
-    """How quickly a counter has grown of late: random first steps say nothing about the learning after them."""
+    """A counter's recent speed: random first steps say nothing about the learning after them."""
 
     def __init__(self, seconds: float = _RECENT_SECONDS) -> None:
         self.seconds = seconds
@@ -113,7 +113,7 @@ class TrainingBar:
 
 
 def _last(run: RunProgress) -> str:
-    """What goes on, and the last results, those that there are."""
+    """What the run is doing, and its last results."""
     known = {
         "return": f"{run.last_return:.1f}",
         "eval": f"{run.evaluation:.1f}",
@@ -184,7 +184,7 @@ class Board:
         self.say(f"[{self.ended}/{len(self.jobs)}] {job.title}: {words}")
 
     def update(self, running: list[Job], notes: dict[str, str] | None = None) -> None:
-        """Look at the running jobs again; ``notes`` tell of those that wait for something."""
+        """Read the running jobs' status; ``notes`` name what some of them wait for."""
         for job in running:
             line = self._lines.setdefault(job.title, _Line())
             self._look(job, line, (notes or {}).get(job.title, ""))
@@ -205,7 +205,7 @@ class Board:
     def _look(self, job: Job, line: _Line, note: str) -> None:
         try:
             status = job.status()
-        except PeerError:  # a damaged directory, which the training is about to refuse
+        except PeerError:  # a damaged directory, which the run is about to refuse
             status = {}
         if note or not {"done", "total", "unit", "step"} <= status.keys():
             line.words = note or "starting"

@@ -1,7 +1,7 @@
 """The engine for a Ray cluster: every run is a task that trains in a process of its own on some node.
 
 Nothing but words and numbers goes through Ray: run directories lie on a path that all nodes share, progress is read
-from there, and a task that Ray starts again, after a worker or a whole node died, goes on from the last checkpoint.
+from there, and a task that Ray starts again, after a worker or a whole node died, resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _RETRIES = 5
 """Times that Ray starts a task again whose worker or node died."""
 _POLL_SECONDS = 0.5
 _LOCK_SECONDS = 600.0
-"""A training whose worker died stops within seconds; one on a node that only lost its network may take longer."""
+"""A run whose worker died stops within seconds; one on a node that only lost its network may take longer."""
 _SHARE_SECONDS = 30.0
 """Network file systems show a new file to other nodes with some delay."""
 _STOP_SECONDS = 40.0
 _STOPPED = 130
-"""Exit code of a training that was interrupted."""
+"""Exit code of an interrupted run."""
 _WAITING = "waiting:"
 
 
 class TrainingKilledError(Exception):
-    """The training was ended from outside, by the system or by somebody: worth another try."""
+    """The run was killed from outside, by the system or by a user: it is tried again."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class RayEngine:
         return [task.job for task in self._tasks.values() if _size(task.job.log) > task.log_size]
 
     def notes(self) -> dict[str, str]:
-        """What running jobs wait for: a training on a node that is gone may still hold the run."""
+        """What running jobs wait for: a process on a lost node may still hold the run."""
         words = {job.title: job.last_words() for job in self.running()}
         return {title: said for title, said in words.items() if said.startswith(_WAITING)}
 
@@ -117,7 +117,7 @@ class RayEngine:
         return ended + [self._collect(reference) for reference in ready]
 
     def stop(self) -> None:
-        """Stop the trainings, all at once."""
+        """Stop all runs."""
         self._waiting.clear()
         for reference in self._tasks:
             self._ray.cancel(reference, recursive=False)
@@ -182,10 +182,10 @@ class RayEngine:
         )
 
     def _device(self, job: Job) -> str:
-        """A run goes on only on the kind of device that it began on, so a task must not end up on just any."""
+        """A run resumes only on the kind of device that it began on, so a task must not end up on just any."""
         if job.config.device != "auto":
             return job.config.device
-        with suppress(PeerError):  # not begun, or damaged, which its training tells
+        with suppress(PeerError):  # not begun, or damaged, which the run itself reports
             return read_config(job.path).device
         return "cuda" if self._gpus and self.gpu_share and sees_frames(job.config) else "cpu"
 
@@ -253,7 +253,7 @@ def _problem_here(order: _Order) -> str:
 
 
 def _wait_for_lock(path: Path, seconds: float = _LOCK_SECONDS) -> bool:
-    """Wait until nobody writes the run; says so in its log. False if that takes too long."""
+    """Wait until no process writes the run and note it in its log. False if that takes too long."""
     lock = FileLock(path / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -269,7 +269,7 @@ def _wait_for_lock(path: Path, seconds: float = _LOCK_SECONDS) -> bool:
 
 
 def _import_ray() -> Any:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing of ours calls home
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no usage statistics
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -278,7 +278,7 @@ def _import_ray() -> Any:
 
 
 def _join(ray: Any, address: str | None) -> None:
-    """Connect to a cluster, or start one on this machine. Ray is told not to send this folder to the nodes."""
+    """Connect to a cluster, or start one on this machine. Ray must not send this folder to the nodes."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
@@ -289,12 +289,12 @@ def _join(ray: Any, address: str | None) -> None:
             f"no Ray cluster at {address}; start one with: ray start --head --disable-usage-stats"
         ) from error
     finally:
-        if main:  # Ray puts its own in place, which ends the process without stopping the trainings
+        if main:  # Ray installs its own, which ends the process without stopping the runs
             signal.signal(signal.SIGTERM, handler)
 
 
 def sees_frames(config: AnyRunConfig) -> bool:
-    """Whether the agent reads pictures, as far as can be told without making the environment."""
+    """Whether the agent reads frames, as far as is known without making the environment."""
     return find_agent(config.agent).observations == "frames" or find_task(config.task).suite == "atari"
 
 
@@ -318,7 +318,7 @@ def _size(path: Path) -> int:
 def ray_engine(
     *, workers: int | None = None, address: str | None = None, gpu_share: float | None = None
 ) -> Iterator[RayEngine]:
-    """The engine; trainings stop with the block."""
+    """The engine; its runs stop with the block."""
     _import_ray()
     engine = RayEngine(workers=workers, address=address, gpu_share=gpu_share)
     try:

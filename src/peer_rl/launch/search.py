@@ -21,7 +21,7 @@ from peer_rl.settings.resolve import canonical
 
 Conduct = Callable[[Sequence[Job]], None]
 _DIGITS = 3
-"""Significant digits of a beta: enough to tell them apart, few enough for a folder's name."""
+"""Significant digits of a beta: enough to distinguish them, few enough for a folder's name."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Family:
 
     @property
     def name(self) -> str:
-        """What is searched, for people."""
+        """What is searched, to print."""
         config = self.examples[0].config
         seeds = ", ".join(str(job.config.seed) for job in self.examples)
         regularizer = "" if config.regularizer == "peer" else f" with {config.regularizer}"

@@ -28,7 +28,7 @@ _PLURALS = {
 _NAMES = ("agent", "task", "profile", "preset", "regularizer")
 _EXTRAS = ("checkpoint-seconds", "tensorboard", "wandb")
 """Options of ``peer-rl train`` that are no settings of a run: one value for a whole grid."""
-_ELSEWHERE = {"runs": "--runs", "dry-run": "--dry-run", "quiet": "nothing: trainings of a sweep are quiet"}
+_ELSEWHERE = {"runs": "--runs", "dry-run": "--dry-run", "quiet": "nothing: the runs of a sweep are quiet"}
 
 
 @dataclass(frozen=True)

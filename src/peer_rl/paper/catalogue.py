@@ -59,7 +59,7 @@ class Experiment:
 
     name: str
     about: str
-    """One line for people."""
+    """One line for ``peer-rl list experiments``."""
     parts: tuple[Part, ...]
     seeds: int
     small: Reduction

@@ -98,7 +98,7 @@ class Cell:
 
     @property
     def state(self) -> str:
-        """Why there is no number of ours; empty if there is one."""
+        """Why our number is missing; empty if it is there."""
         if self.values:
             return ""
         if self.absent:
@@ -162,7 +162,7 @@ def _grid(
             values[task, label] = found
             system = systems.get(own)
             if published is None and (system is None or own != label):
-                continue  # nobody has anything to say, or has said it under the other name
+                continue  # no number on either side, or it is shown under the other name
             against = system.against if system else ""
             theirs, _ = _published(tables, task, against, budget.published)
             cells.append(

@@ -97,7 +97,7 @@ def parts(experiment: Experiment, grids: Sequence[Grid], planned: Sequence[Plann
 
 
 def _drd(record: RunRecord) -> tuple[Floats, Floats]:
-    """Of the first critic, where the run tells it apart; else of both."""
+    """Of the first critic, where the run logs it alone; else of both."""
     rows = record.rows.get("diagnostics", [])
     name = "drd_head0" if any("drd_head0" in row for row in rows) else "drd"
     return column(rows, "step"), column(rows, name)
@@ -143,7 +143,7 @@ def _figure1(runs: Runs) -> Extra:
             charts.append(curve_chart(f"DRD, {task}", curves[task], order, x="agent steps", line=(0.0, "0")))
     header = ["task", "system", "DRD in the paper", "our DRD at the end [95 %]", "our runs", "difference to backbone"]
     caption = (
-        f"DRD: mean of the last {_LAST_LINES} lines of diagnostics, of the first critic where the run tells it apart; "
+        f"DRD: mean of the last {_LAST_LINES} lines of diagnostics, of the first critic where the run logs it alone; "
         "below zero the distinguishable representation property holds on average."
     )
     panels = [Panel(task, curves.get(task, [])) for part in runs.experiment.parts for task in part.tasks]

@@ -150,7 +150,7 @@ class Requirements:
     hours: float | None
     """All of them, one after the other, divided by the workers; None if it was not measured."""
     lines: list[str]
-    """The same for people."""
+    """The same as lines of text."""
 
 
 def describe(plan: Plan) -> list[str]:

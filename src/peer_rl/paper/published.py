@@ -49,7 +49,7 @@ class PublishedSystem:
 
     @property
     def quoted(self) -> bool:
-        """Whether the numbers are somebody else's."""
+        """Whether the numbers are from another paper."""
         return bool(self.source)
 
 

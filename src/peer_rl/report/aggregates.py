@@ -63,7 +63,7 @@ class Aggregate:
     iqms: tuple[Estimate, Estimate] | None
     """Of the normalised scores, the variant's first; None if fewer than two tasks have a scale."""
     profiles: list[Curve]
-    """Share of runs above each normalised score, the backbone's first."""
+    """Fraction of runs above each normalised score, the backbone's first."""
 
 
 def normalise(task: str, scores: Floats, backbone_mean: float) -> Floats | None:

@@ -19,7 +19,7 @@ from peer_rl.report.statistics import Floats
 from peer_rl.report.tables import number
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito's colours, which colour-blind people tell apart."""
+"""Okabe and Ito's colours, distinct for colour-blind readers."""
 AXES = {"steps": "agent steps", "frames": "environment frames", "hours": "hours of training"}
 """What the x axis of a learning curve can be switched between."""
 _DASHES = ("solid", "dashed", "dashdot", "dotted")

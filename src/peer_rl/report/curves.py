@@ -102,7 +102,7 @@ def clock(rows: Sequence[Row]) -> tuple[Floats, Floats]:
     """Agent steps, and the hours of training up to each, from the lines of timing.jsonl; empty if there are none.
 
     Every start of a run counts its own seconds. What a killed start did after the checkpoint that the next one
-    went on from is left out: it was played again.
+    resumed from is left out: it was played again.
     """
     steps: list[float] = []
     seconds: list[float] = []

@@ -234,6 +234,6 @@ def draw_profiles(aggregate: Aggregate, path: Path) -> None:
         tasks = f"{len(aggregate.tasks) - len(aggregate.unscaled)} tasks of {aggregate.suite}"
         axes.set_title(f"{tasks}, {len(aggregate.seeds)} seeds, profile {aggregate.profile}")
         axes.set_xlabel("normalised score x")
-        axes.set_ylabel("share of runs above x")
+        axes.set_ylabel("fraction of runs above x")
         figure.legend(loc="outside lower center", ncols=columns_of([curve.label for curve in aggregate.profiles], 80))
         finish(figure).save(path)

@@ -31,7 +31,7 @@ class Finding:
 
 
 def verdict(difference: Estimate | None, sign: int) -> str:
-    """Whether a paired difference has the sign that was claimed, in words."""
+    """Whether a paired difference has the claimed sign."""
     if difference is None:
         return "cannot tell: no seed ran both with and without PEER"
     if difference.value == 0:

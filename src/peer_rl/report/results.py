@@ -31,7 +31,7 @@ DIAGNOSTICS = {
     "cosine": "Cosine of the features and the target's next features",
     "feature_norm": "Norm of the features",
     "effective_rank": "Effective rank of the features",
-    "dormant_fraction": "Share of dormant units",
+    "dormant_fraction": "Fraction of dormant units",
     "gradient_ratio": "Gradient norm: regularizer over TD loss",
     "drd_head0": "DRD of the first head, as in figure 1",
     "bellman_gap": "Bellman gap: cosine minus BEER's bound",
@@ -117,7 +117,7 @@ def score_table(result: TaskResult) -> Table:
 
 
 def score_rule(groups: Sequence[Group]) -> str:
-    """What a task's score is, in words."""
+    """How a task's score is computed."""
     episodes = sorted({group.config.protocol.final_episodes for group in groups})
     rules = [
         f"the final policy over {count} episodes" if count else "mean of the last ten evaluations" for count in episodes
@@ -126,7 +126,7 @@ def score_rule(groups: Sequence[Group]) -> str:
 
 
 def further_scores_table(result: TaskResult) -> Table | None:
-    """Other people's scores of the same runs, where the protocol ends with an evaluation of its own (Atari)."""
+    """Scores of the same runs by other rules, where the protocol ends with an evaluation of its own (Atari)."""
     groups = [group for group in result.groups if group.config.protocol.final_episodes]
     if not groups:
         return None
@@ -134,7 +134,7 @@ def further_scores_table(result: TaskResult) -> Table | None:
     rows = [[linked(group), *cells] for group, *cells in zip(groups, *columns, strict=True)]
     steps = sorted({group.config.protocol.final_steps for group in groups})
     within = f"episodes within its first {' or '.join(f'{count:,}' for count in steps)} steps"
-    header = ["variant", "final evaluation (the score)", within, "best evaluation of the training"]
+    header = ["variant", "final evaluation (the score)", within, "best evaluation of the run"]
     return Table(
         "The same runs by other rules; the best of many evaluations is above what can be expected.", header, rows
     )

@@ -65,7 +65,7 @@ class RunRecord:
 
     @property
     def place(self) -> str:
-        """The path for people: below the working directory where possible, always printable."""
+        """The path to print: below the working directory where possible, always printable."""
         resolved = self.path.resolve()
         shown = resolved.relative_to(Path.cwd()) if resolved.is_relative_to(Path.cwd()) else self.path
         return os.fsencode(shown).decode("utf-8", "replace")
@@ -82,7 +82,7 @@ class Group:
 
     key: Key
     label: str
-    """The variant for people: ``PEER (beta = 0.0005)``."""
+    """The variant's name in tables: ``PEER (beta = 0.0005)``."""
     config: AnyRunConfig
     """The config of one of the runs; the others differ in the seed."""
     records: tuple[RunRecord, ...]

@@ -115,7 +115,7 @@ def aggregate_sections(found: Sequence[Aggregate]) -> list[tuple[Section, Table]
             for one in together
             if one.profiles
         ]
-        note = "Performance profiles: the share of runs whose normalised score is above x; bands: 95 % bootstrap."
+        note = "Performance profiles: the fraction of runs whose normalised score is above x; bands: 95 % bootstrap."
         heading = f"All tasks of {suite}, profile {profile}"
         sections.append((page.section(heading, table, charts, Text(note, "soft") if charts else None), table))
     return sections

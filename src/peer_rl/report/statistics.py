@@ -109,7 +109,7 @@ def has_final(record: RunRecord) -> bool:
 
 
 def best_evaluation(record: RunRecord) -> float:
-    """The best evaluation of the training, which CURL's authors report."""
+    """The best evaluation of the run, which CURL's authors report."""
     means = column(record.rows.get("eval", []), "mean")
     return float(means.max()) if means.size else math.nan
 

@@ -67,7 +67,7 @@ def file_link(path: Path, out: Path, text: str) -> Linked:
 
 
 def number(value: float, digits: int, *, sign: bool = False) -> str:
-    """A number for people; a dash where there is none. Minus zero is zero."""
+    """A rounded number; a dash where there is none. Minus zero is zero."""
     if not math.isfinite(value):
         return "-"
     return f"{round(value, digits) + 0.0:{'+' if sign else ''},.{digits}f}"

@@ -106,10 +106,11 @@ def _draw_group(axes: Axes, panel: Bars, *, ramp: bool) -> None:
         offset = (index - (count - 1) / 2) * width
         places = [place + offset for place in range(len(row))]
         axes.bar(places, np.nan_to_num(row), width * 0.94, color=colours[index], label=label)
-        for x, height in zip(places, row, strict=True) if not ramp else ():
+        for x, height in zip(places, row, strict=True):
             if math.isfinite(height):
-                axes.annotate(f"{height:.2f}", (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
-            else:
+                text = f"{height:.1f}" if ramp else f"{height:.2f}"
+                axes.annotate(text, (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+            elif not ramp:
                 _note(axes, x, "no number" if label == "paper" else "not run", rotation=90)
     for place in range(len(panel.names)) if ramp else ():
         if not any(math.isfinite(row[place]) for row in panel.heights.values()):

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from peer_rl.launch.sweep import read_sweep
 from peer_rl.paper.published import score_table
-from peer_rl.report.runs import find_runs
+from peer_rl.report.gridworld import COSINE, MEASURES, STEPS, Study, studies
+from peer_rl.report.runs import find_runs, group_runs
+from peer_rl.report.statistics import Measure
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.rundir import read_json
 
@@ -58,28 +61,41 @@ def test_every_picture_of_the_pages_is_there():
 
 
 @pytest.fixture(scope="module")
-def gridworld() -> dict[float, dict[int, tuple[float, float]]]:
-    """By beta and seed: the final cosine, and the mean number of steps of an episode."""
-    found: dict[float, dict[int, tuple[float, float]]] = {}
-    for record in find_runs([GRIDWORLD]):
-        lengths = [row["length"] for row in read_json_lines(record.path / "metrics.jsonl") if "length" in row]
-        assert len(lengths) == 2000
-        cosine = read_json_lines(record.path / "diagnostics.jsonl")[-1]["probe_cosine"]
-        found.setdefault(record.config.beta, {})[record.config.seed] = (cosine, statistics.mean(lengths))
-    return found
+def gridworld() -> dict[str, Study]:
+    """By encoding of the state."""
+    return {study.encoding: study for study in studies(group_runs(find_runs([GRIDWORLD])))}
 
 
-def test_peer_lowers_the_cosine_of_the_grid_world_in_every_pair(gridworld):
-    assert {beta: sorted(seeds) for beta, seeds in gridworld.items()} == {beta: [0, 1, 2, 3, 4] for beta in gridworld}
-    assert set(gridworld) == {0.0, 5e-4, 1e-2}
+def values(study: Study, measure: Measure, beta: float) -> dict[int, float]:
+    """By seed, of DQN (beta 0) or PEER."""
+    found = {one.group.label: one.values for one in study.summaries[MEASURES.index(measure)]}
+    return dict(found[f"PEER (beta = {beta:g})" if beta else "DQN (beta = 0)"])
+
+
+def test_every_run_of_the_grid_world_is_in_the_plan_that_was_made_before():
+    planned = {job.path for job in read_sweep(ROOT / "results" / "gridworld.toml", GRIDWORLD).jobs}
+    found = find_runs([GRIDWORLD])
+    assert {record.path for record in found} <= planned
+    assert all(record.usable for record in found)
+
+
+def test_with_one_hots_peer_lowers_the_cosine_in_every_pair(gridworld):
+    plain = values(gridworld["one-hot"], COSINE, 0)
+    assert set(plain) >= set(range(5))
     for beta in (5e-4, 1e-2):
-        assert all(gridworld[beta][seed][0] < gridworld[0.0][seed][0] for seed in range(5))
-    assert statistics.mean(cosine for cosine, _ in gridworld[1e-2].values()) < 0.8
+        peer = values(gridworld["one-hot"], COSINE, beta)
+        assert all(peer[seed] < plain[seed] for seed in peer)
+    assert statistics.mean(peer.values()) < 0.8
 
 
-def test_a_large_beta_needs_fewer_steps_in_the_grid_world(gridworld):
-    mean = {beta: statistics.mean(steps for _, steps in seeds.values()) for beta, seeds in gridworld.items()}
-    assert mean[1e-2] < mean[0.0]
+def test_a_large_beta_needs_fewer_steps_and_with_integers_far_fewer(gridworld):
+    means = {
+        (encoding, beta): statistics.mean(values(study, STEPS, beta).values())
+        for encoding, study in gridworld.items()
+        for beta in (0, 1e-2)
+    }
+    assert means["one-hot", 1e-2] < means["one-hot", 0]
+    assert means["integer", 1e-2] < 0.7 * means["integer", 0]
 
 
 @pytest.mark.parametrize("variant", ["dqn", "dqn+beta0"])

@@ -7,7 +7,8 @@ A table stands between a comment and ``<!-- end -->``. The comment names what it
 - ``<!-- results FOLDER TASK -->``: returns over training of the runs of TASK in results/FOLDER. With ``figure1`` at the
   end also docs/figures/figure1-SUITE-NAME.png (DRD and cosine as in the paper's figure 1) and random play's return.
   With ``scores TABLE`` each run's score by three rules, and what the paper's TABLE prints for the task.
-- ``<!-- gridworld -->``: the grid world's table and paired differences, short.
+- ``<!-- gridworld -->``: the grid world's table and paired differences, short. With an ENCODING and claims, numbers,
+  differences or mechanism: that table of the encoding, whole.
 - ``<!-- ledger BLOCK -->``: verdict and table of a block of results/ledger.toml. ``short``: without p and P(better).
 - ``<!-- status -->``: how many runs of each experiment are finished.
 
@@ -32,7 +33,9 @@ from peer_rl.paper.ledger_section import answer_table, sentence
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
-from peer_rl.report.gridworld import COSINE, MEASURES, STEPS, studies
+from peer_rl.report.figures import draw_controls, draw_figure3
+from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
+from peer_rl.report.gridworld_tables import all_tables, controls
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
 from peer_rl.report.statistics import BEST, SCORE, WITHIN, Estimate
 from peer_rl.report.tables import with_interval, with_spread
@@ -41,7 +44,9 @@ from peer_rl.settings.tasks import find_task
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/results.md", "docs/status.md"))
+PAGES = tuple(
+    ROOT / name for name in ("README.md", "docs/index.md", "docs/results.md", "docs/status.md", "docs/gridworld.md")
+)
 FIGURES = ROOT / "docs" / "figures"
 BLOCK = re.compile(r"(<!-- (results|gridworld|ledger|status)((?: [\w./-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
@@ -125,20 +130,29 @@ def results_block(folder: str, task: str, *more: str) -> str:
     return text
 
 
-def gridworld_block() -> str:
-    """Cosine and steps of DQN and of PEER with each beta, for each encoding of the state."""
+@cache
+def gridworld_studies() -> dict[str, Study]:
+    """By encoding, of the paper profile."""
+    return {study.encoding: study for study in studies(group_runs(records("gridworld"))) if study.profile == "paper"}
+
+
+def gridworld_block(encoding: str = "", kind: str = "") -> str:
+    """One table of an encoding; without a name, what a reader wants first of DQN and PEER with each encoding."""
+    if kind:
+        tables = {heading.rpartition(": ")[2]: table for heading, table in all_tables(gridworld_studies()[encoding])}
+        table = tables.get(kind.replace("claims", "the paper's claims"))
+        return f"{table.caption}\n\n{as_markdown(table.header, table.rows)}" if table else "No run yet.\n"
     rows = []
-    for study in sorted(studies(group_runs(records("gridworld"))), key=lambda study: study.encoding):
-        measured = dict(zip((measure.name for measure in MEASURES), study.summaries, strict=True))
-        for cosine, steps in zip(measured[COSINE.name], measured[STEPS.name], strict=True):
-            config = cosine.group.config
-            if not re.search(
-                "regularizer|layer-norm|weight-decay", cosine.group.key[2]
-            ):  # the paper's comparison alone
-                name = f"PEER, beta {config.beta:g}" if config.beta else "DQN"
-                cells = [cell for one in (cosine, steps) for cell in (with_spread(one), _difference(one.difference))]
-                rows.append([study.encoding, name, str(len(cosine.values)), *cells])
-    header = ["states", "agent", "seeds", "final cosine", "difference", "steps per episode", "difference"]
+    for name, study in sorted(gridworld_studies().items()):
+        measured = {summaries[0].measure.name: summaries for summaries in study.summaries}
+        for found in zip(*(measured[measure.name] for measure in (STEPS, ERROR, COSINE)), strict=True):
+            config = found[0].group.config
+            if found[0].group.label in study.paper:
+                agent = f"PEER, beta {config.beta:g}" if config.beta else "DQN"
+                cells = [cell for one in found for cell in (with_spread(one), _difference(one.difference))]
+                rows.append([name, agent, str(len(found[0].values)), *cells])
+    header = ["states", "agent", "seeds", "(d) steps per episode", "difference", "(c) error of the Q difference"]
+    header += ["difference", "(b) final cosine", "difference"]
     note = "Paired differences to DQN with 95 % BCa intervals; * is decided: six pairs or more, p at most 0.05."
     return f"{as_markdown(header, rows)}\n{note}\n\n"
 
@@ -227,9 +241,23 @@ def render(text: str) -> str:
     return BLOCK.sub(lambda found: f"{found[1]}{WRITERS[found[2]](*found[3].split())}{found[4]}", text)
 
 
+def draw_gridworld() -> None:
+    """Figure 3 with each encoding, the printed one as docs/figure3.png, and the controls."""
+    with tempfile.TemporaryDirectory() as out:
+        for name, study in gridworld_studies().items():
+            draw_figure3(study, Path(out) / f"figure3-{name}")
+            if controls(study):
+                draw_controls(study, Path(out) / f"gridworld-controls-{name}")
+        for picture in Path(out).glob("*.png"):
+            shutil.copy(picture, FIGURES / picture.name)
+    shutil.copy(FIGURES / "figure3-integer.png", ROOT / "docs" / "figure3.png")
+    (FIGURES / "figure3-integer.png").unlink()
+
+
 def draw(text: str) -> None:
-    """The pictures of the page of results: the ledger's, each task's learning curves, and figure 1 where asked for."""
+    """The pictures: the grid world's, the ledger's, each task's learning curves, and figure 1 where asked for."""
     FIGURES.mkdir(exist_ok=True)
+    draw_gridworld()
     draw_ledger([answer for answer in ledger_answers() if answer.block.name == "table1"], FIGURES / "ledger-table1.png")
     blocks = [found[3].split() for found in BLOCK.finditer(text) if found[2] == "results"]
     for folder, task, *more in blocks:

@@ -9,12 +9,10 @@ from peer_rl.report.findings import sort_findings, verdict
 from peer_rl.report.gridworld import (
     episode_lengths,
     final_values,
-    findings,
     moving_mean,
     studies,
-    study_tables,
-    verdict_table,
 )
+from peer_rl.report.gridworld_tables import controls, findings, mechanism, mechanism_table, study_tables, verdict_table
 from peer_rl.report.runs import find_runs, group_runs
 from peer_rl.report.statistics import Estimate
 
@@ -59,20 +57,28 @@ def write_pair(runs: Path, *, seeds: int = 6, **peer: object) -> None:
 def test_numbers_like_the_papers_agree_with_it(tmp_path: Path) -> None:
     write_pair(tmp_path)
     study = study_of(tmp_path)
-    assert [found.words for found in study.verdicts] == ["agrees"] * 4
-    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [4, 0, 0]
+    words = {found.claim.measure.name: found.words for found in study.verdicts}
+    assert words == dict.fromkeys(
+        ("final_cosine", "final_q_error", "final_q_difference", "episode_steps"), "agrees"
+    ) | {
+        "q_order": "no difference",
+        "greedy_steps": "no difference",
+    }
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [4, 2, 0]
 
 
 def test_numbers_against_the_paper_disagree_with_it(tmp_path: Path) -> None:
-    write_pair(tmp_path, cosine=0.999, difference=0.01, length=30)
+    write_pair(tmp_path, cosine=0.999, difference=-0.01, length=30)
     study = study_of(tmp_path)
-    assert [found.words for found in study.verdicts] == ["disagrees"] * 4
-    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [0, 0, 4]
+    words = {found.claim.measure.name: found.words for found in study.verdicts}
+    assert words.pop("greedy_steps") == "no difference"
+    assert set(words.values()) == {"disagrees"}
+    assert [len(lines) for lines in sort_findings(findings(study)).values()] == [0, 1, 5]
 
 
 def test_a_greater_difference_beyond_the_exact_one_is_not_closer(tmp_path: Path) -> None:
     write_pair(tmp_path, difference=3.0)
-    greater, closer = (found for found in study_of(tmp_path).verdicts if found.claim.panel == "c")
+    closer, greater, _ = (found for found in study_of(tmp_path).verdicts if found.claim.panel == "c")
     assert (greater.words, closer.words) == ("agrees", "disagrees")
     assert closer.difference.value == pytest.approx(abs(3.0 - 0.1) - abs(0.05 - 0.1))
 
@@ -154,6 +160,82 @@ def test_tables_show_numbers_counters_and_pairs(tmp_path: Path) -> None:
     assert peer["Steps per episode"] == "10.00 ± 0.00"
     assert peer["Greedy steps at the end"] == "7.0 ± 0.0"
     assert (peer["agent steps"], peer["frames"]) == ("80", "80")
-    assert differences.rows[0] == ["Final cosine", "-0.0900 [-0.0900, -0.0900] (2)"]
+    assert differences.rows[0] == ["Final cosine", "-0.0900 [-0.0900, -0.0900] (p 0.5)"]
     for table in (numbers, differences, verdict_table(study)):
         assert table.caption.startswith("Profile paper; task gridworld/paper; seeds 0, 1; trained for 2,000 episodes.")
+
+
+def test_each_encoding_and_each_budget_is_a_study_of_its_own(tmp_path: Path) -> None:
+    write_pair(tmp_path, seeds=1)
+    for beta in (0.0, 0.01):
+        write_run(tmp_path, beta=beta, encoding="one-hot")
+        write_run(tmp_path, beta=beta, steps=80, diagnose_every=500)
+    found = studies(group_runs(find_runs([tmp_path])))
+    assert sorted((study.encoding, study.axis) for study in found) == [
+        ("integer", "episode"),
+        ("integer", "step"),
+        ("one-hot", "episode"),
+    ]
+    for study in found:
+        assert [group.label for group in study.groups] == study.paper == ["DQN (beta = 0)", "PEER (beta = 0.01)"]
+    (by_step,) = [study for study in found if study.axis == "step"]
+    assert by_step.steps[0].x.tolist() == [10.0 * episode for episode in range(1, 9)]
+
+
+def test_steps_that_the_budget_cut_off_count(tmp_path: Path) -> None:
+    path = write_run(tmp_path, steps=90, episodes=8, length=10)
+    status = path / "status.json"
+    status.write_text(status.read_text().replace('"step": 80', '"step": 90'))
+    table = study_tables(study_of(tmp_path))[0]
+    assert dict(zip(table.header, table.rows[0], strict=True))["Steps per episode"] == "11.25"
+
+
+def write_controls(runs: Path, *, turning: int, shrinking: int, norm: int = 40) -> None:
+    """Ten seeds in which PEER halves the steps of plain DQN, 40, with a little noise."""
+    for seed in range(10):
+        for given, length in (
+            ({"beta": 0.0}, 40),
+            ({"beta": 0.01}, 20),
+            ({"beta": 0.01, "regularizer": "cosine-peer"}, turning),
+            ({"beta": 0.01, "regularizer": "feature-norm"}, shrinking),
+            ({"beta": 0.0, "critic.layer_norm": True}, norm),
+        ):
+            write_run(runs, seed=seed, length=length + seed % 3 if length != 40 else 40, **given)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"),
+    [
+        ({"turning": 20, "shrinking": 40}, "the turning"),
+        ({"turning": 40, "shrinking": 20}, "the shrinking"),
+        ({"turning": 20, "shrinking": 20}, "both"),
+        ({"turning": 40, "shrinking": 50}, "neither alone"),
+        ({"turning": 20, "shrinking": 40, "norm": 15}, "the turning; not PEER's alone"),
+    ],
+)
+def test_what_peers_effect_comes_from(tmp_path: Path, lengths, words) -> None:
+    write_controls(tmp_path, **lengths)
+    assert mechanism(study_of(tmp_path)) == {0.01: words}
+
+
+def test_the_controls_are_compared_with_plain_dqn_and_with_peer(tmp_path: Path) -> None:
+    write_controls(tmp_path, turning=30, shrinking=50, norm=15)
+    study = study_of(tmp_path)
+    found = {one.group.label.split(" ")[0] + str("layer" in one.group.label): one for one in controls(study)}
+    assert {name: one.verdict for name, one in found.items()} == {
+        "PEERFalse": "helps",
+        "cosine-peerFalse": "helps",
+        "feature-normFalse": "hurts",
+        "DQNTrue": "helps",
+    }
+    assert found["cosine-peerFalse"].to_peer.value == pytest.approx(10)
+    assert found["DQNTrue"].to_plain.value == pytest.approx(-24.1)
+    table = mechanism_table(study)
+    assert table.rows[0][0] == "DQN (beta = 0)"
+    assert "beta 0.01" in table.caption
+
+
+def test_without_controls_there_is_no_word_on_the_mechanism(tmp_path: Path) -> None:
+    write_pair(tmp_path)
+    study = study_of(tmp_path)
+    assert (controls(study), mechanism(study), mechanism_table(study)) == ([], {}, None)

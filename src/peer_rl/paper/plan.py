@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.launch.estimate import PROGRAM_BYTES, amount, duration, estimate_memory, find_paces, kind_of
@@ -53,7 +54,7 @@ def choose(experiment: Experiment, choice: Choice) -> Experiment:
     if choice.betas:
         if experiment.name != "gridworld":
             raise ConfigError(f"--betas is for gridworld; {experiment.name} has the paper's beta (see: beta-study)")
-        backbone, peer = parts[0].systems
+        backbone, peer, *_ = parts[0].systems
         betas = sorted({beta for beta in choice.betas if beta})
         more = [
             replace(peer, label="PEER" if beta == BETA else f"PEER, beta {beta:g}", options={"beta": beta})
@@ -88,8 +89,13 @@ def planned_runs(experiment: Experiment, choice: Choice) -> list[Planned]:
         full = system.seeds if choice.profile == "paper" and system.seeds else reduction.seeds
         return choice.seeds or full
 
-    parts = choose(experiment, choice).parts
-    first = [_planned(system, task, choice.profile) for part in parts for task in part.tasks for system in part.systems]
+    own = experiment.paper_options if choice.profile == "paper" else {}
+    first = [
+        _planned(system, task, choice.profile, {**own, **system.options})
+        for part in choose(experiment, choice).parts
+        for task in part.tasks
+        for system in part.systems
+    ]
     most = max((seeds(run.system) for run in first), default=0)
     return [_with_seed(run, seed) for seed in range(most) for run in first if seed < seeds(run.system)]
 
@@ -98,11 +104,11 @@ def _with_seed(run: Planned, seed: int) -> Planned:
     return replace(run, seed=seed, config=replace(run.config, seed=seed) if run.config else None)
 
 
-def _planned(system: System, task: str, profile: str) -> Planned:
+def _planned(system: System, task: str, profile: str, options: Mapping[str, Any]) -> Planned:
     absent = _absence(system.agent, task)
     if not absent:
         try:
-            return Planned(system, task, 0, configure(system.agent, task, profile=profile, **system.options))
+            return Planned(system, task, 0, configure(system.agent, task, profile=profile, **options))
         except ConfigError as error:
             absent = str(error)
     return Planned(system, task, 0, None, absent)
@@ -177,6 +183,7 @@ def reductions(plan: Plan) -> list[str]:
     seeds = len({run.seed for run in plan.runs})
     full = max([experiment.seeds, *(system.seeds for system in experiment.systems)])
     words = ["shorter runs and smaller settings"] if choice.profile != "paper" else []
+    words += [f"{name} {value:,}" for name, value in experiment.paper_options.items() if choice.profile == "paper"]
     words += [f"{len(tasks)} of {len(all_tasks)} tasks"] if tasks != all_tasks else []
     words += [f"{seeds} of {full} seeds"] if seeds < full else []
     words += [f"agents {', '.join(choice.agents)} only"] if choice.agents else []

@@ -27,6 +27,7 @@ from peer_rl.report.results import DIAGNOSTICS
 from peer_rl.report.statistics import Floats
 
 CELLS = {START: "start", S1: "$S_1$", S2: "$S_2$", GOAL: "$S_T$"}
+STUDY_AXES = {"step": "agent step", "episode": "training episode"}
 _DPI = 150
 _GRIDS_A_ROW = 4
 _PANELS_A_ROW = 3
@@ -127,7 +128,7 @@ def _draw_grid(axes: Axes, values: Floats, label: str, limits: tuple[float, floa
 
 
 def _draw_grids(part: SubFigure, study: Study) -> None:
-    shown, limits = list(study.values.items()), value_limits(study)
+    shown, limits = [(name, study.values[name]) for name in study.paper if name in study.values], value_limits(study)
     rows = math.ceil(len(shown) / _GRIDS_A_ROW)
     grid: Any = part.subplots(rows, math.ceil(len(shown) / rows), squeeze=False)
     image: Any = None
@@ -141,51 +142,78 @@ def _draw_grids(part: SubFigure, study: Study) -> None:
     part.suptitle("(a) Grid world: max Q at the end", x=0.012, ha="left", fontsize=10.5, fontweight="bold")
 
 
+def _of(curves: Sequence[Curve], labels: Sequence[str]) -> list[Curve]:
+    return [curve for curve in curves if curve.label in labels]
+
+
 def _draw_panels(part: SubFigure, study: Study) -> None:
-    order = [group.label for group in study.groups]
     cosine, difference, steps = part.subplots(1, 3)
-    draw_curves(cosine, study.cosine, order)
+    draw_curves(cosine, _of(study.cosine, study.paper), study.paper)
     cosine.set_title("(b) Cosine similarity")
-    draw_curves(difference, study.difference, order)
+    draw_curves(difference, _of(study.difference, study.paper), study.paper)
     difference.set_title(r"(c) Q value difference, $S_1$ $-$ $S_2$")
     difference.axhline(study.exact, color="#333", linestyle=":", linewidth=1.4)
-    _note(difference, study.exact, f"exact: {study.exact:g}")
-    draw_curves(steps, study.steps, order)
+    _note(difference, study.exact, f"exact: {study.exact:g}", above=True)
+    draw_curves(steps, _of(study.steps, study.paper), study.paper)
     steps.set_title("(d) Steps to reach $S_T$")
     steps.axhline(SHORTEST, color="#333", linestyle=":", linewidth=1.4)
     _note(steps, SHORTEST, f"shortest path: {SHORTEST}")
     steps.set_ylim(bottom=0)
     for axes in (cosine, difference, steps):
-        axes.set_xlabel("training episode")
-    lines = [pair for axes in (cosine, steps) for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+        axes.set_xlabel(STUDY_AXES[study.axis])
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    _study_legend(part, study, (cosine, steps), study.paper)
+
+
+def _study_legend(part: SubFigure | Figure, study: Study, panels: Sequence[Axes], labels: Sequence[str]) -> None:
+    lines = [pair for axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
     handles = {name: line for line, name in lines}
-    seeds = {len(group.finished) for group in study.groups}
+    seeds = {len(group.finished) for group in study.groups if group.label in labels}
     shown = f"{seeds.pop()} seeds" if len(seeds) == 1 else "seeds"
     part.legend(
         list(handles.values()), list(handles), loc="outside lower center",
         ncols=columns_of(list(handles), 100), fontsize=10,
-        title=f"mean over {shown}; shaded: half a standard deviation; (d) is a moving mean over {SMOOTHING} episodes",
+        title=f"mean over {shown}; shaded: half a standard deviation; steps: moving mean over {SMOOTHING} episodes",
         title_fontsize=8.5,
     )  # fmt: skip
 
 
-def _note(axes: Axes, height: float, text: str) -> None:
-    """A word at the right end of a dotted line, under it."""
+def _note(axes: Axes, height: float, text: str, *, above: bool = False) -> None:
+    """A word at the right end of a dotted line."""
     axes.annotate(
-        text, (1, height), xycoords=("axes fraction", "data"), xytext=(-3, -4), textcoords="offset points",
-        ha="right", va="top", fontsize=8.5, color="#333",
+        text, (1, height), xycoords=("axes fraction", "data"), xytext=(-3, 4 if above else -4),
+        textcoords="offset points", ha="right", va="bottom" if above else "top", fontsize=8.5, color="#333",
     )  # fmt: skip
 
 
 def draw_figure3(study: Study, path: Path) -> None:
     """The paper's figure 3 from our runs."""
-    rows = max(1, math.ceil(len(study.values) / _GRIDS_A_ROW))
+    grids = [name for name in study.paper if name in study.values]
+    rows = max(1, math.ceil(len(grids) / _GRIDS_A_ROW))
     with mpl.rc_context(STYLE):
         figure = new_figure(9.6, 3.6 + 2.7 * rows)
         parts: Any = figure.subfigures(2, 1, height_ratios=[2.7 * rows, 3.6], hspace=0.04)
-        if study.values:
+        if grids:
             _draw_grids(parts[0], study)
         _draw_panels(parts[1], study)
+        finish(figure).save(path)
+
+
+def draw_controls(study: Study, path: Path) -> None:
+    """Steps, cosine and norm of PEER and of every control, each variant against the same plain DQN."""
+    labels = [group.label for group in study.groups]
+    with mpl.rc_context(STYLE):
+        figure = new_figure(10.5, 4.4)
+        panels = figure.subplots(1, 3)
+        titles = ("Steps to reach $S_T$", "Cosine similarity", "Norm of phi")
+        for axes, title, curves in zip(panels, titles, (study.steps, study.cosine, study.norm), strict=True):
+            draw_curves(axes, curves, labels)
+            axes.set_title(title)
+            axes.set_xlabel(STUDY_AXES[study.axis])
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+        panels[0].set_ylim(bottom=0)
+        panels[2].set_ylim(bottom=0)
+        _study_legend(figure, study, panels, labels)
         finish(figure).save(path)
 
 

@@ -10,10 +10,18 @@ import numpy as np
 
 from peer_rl.envs.gridworld import GOAL, REWARD, SHORTEST, STATES
 from peer_rl.report.curves import Curve, half_std, log_curve, mean_curve
-from peer_rl.report.findings import Finding, verdict
-from peer_rl.report.runs import Group, RunRecord, describe, label
-from peer_rl.report.statistics import Estimate, Floats, Measure, Summary, as_floats, column, summarise
-from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
+from peer_rl.report.findings import verdict
+from peer_rl.report.runs import Group, RunRecord, label
+from peer_rl.report.statistics import (
+    Estimate,
+    Floats,
+    Measure,
+    Summary,
+    as_floats,
+    column,
+    paired_difference,
+    summarise,
+)
 from peer_rl.settings.resolve import defaults
 from peer_rl.settings.run import AnyRunConfig
 
@@ -51,12 +59,17 @@ class Study:
     profile: str
     encoding: str
     """How the network reads a state: integer or one-hot."""
+    axis: str
+    """What the curves run over: step for a budget of agent steps, else episode."""
     groups: list[Group]
+    paper: list[str]
+    """Labels of the variants that figure 3 compares: DQN and PEER. The others are controls."""
     values: dict[str, Floats]
     """Panel (a), by label: mean over seeds of max Q in every cell at the end; NaN in S_T."""
     cosine: list[Curve]
     difference: list[Curve]
     steps: list[Curve]
+    norm: list[Curve]
     summaries: list[list[Summary]]
     """One list for each measure, in the order of the groups."""
     verdicts: list[Verdict]
@@ -91,7 +104,27 @@ def _greedy_steps(record: RunRecord) -> float:
     return _mean(as_floats(lengths)) if isinstance(lengths, list) else math.nan
 
 
+def _order(record: RunRecord) -> float:
+    """The share of the probes over training that tell which state is nearer to S_T."""
+    differences = column(record.rows.get("diagnostics", []), "probe_q_difference")
+    finite = differences[np.isfinite(differences)]
+    return float((finite > 0).mean()) if finite.size else math.nan
+
+
+def _mean_cosine(record: RunRecord) -> float:
+    cosines = column(record.rows.get("diagnostics", []), "probe_cosine")
+    return _mean(cosines[np.isfinite(cosines)])
+
+
+def _steps_per_episode(record: RunRecord) -> float:
+    """Agent steps of the whole run for each episode that ended: one that the budget cut off counts with its steps."""
+    episodes, steps = len(episode_lengths(record)), record.count("step")
+    return steps / episodes if episodes and steps is not None else math.nan
+
+
 COSINE = Measure("final_cosine", "Final cosine", lambda record: _last(record, "probe_cosine"), 4)
+MEAN_COSINE = Measure("mean_cosine", "Mean cosine", _mean_cosine, 4)
+NORM = Measure("final_norm", "Final norm of phi", lambda record: _last(record, "feature_norm"), 2)
 DIFFERENCE = Measure("final_q_difference", "Final Q difference", lambda record: _last(record, "probe_q_difference"), 4)
 ERROR = Measure(
     "final_q_error",
@@ -99,7 +132,9 @@ ERROR = Measure(
     lambda record: abs(_last(record, "probe_q_difference") - exact_difference(record)),
     4,
 )
-STEPS = Measure("episode_steps", "Steps per episode", lambda record: _mean(episode_lengths(record)), 2)
+ORDER = Measure("q_order", "S_1 above S_2, share of probes", _order, 2)
+STEPS = Measure("episode_steps", "Steps per episode", _steps_per_episode, 2)
+EPISODES = Measure("episodes", "Episodes", lambda record: float(len(episode_lengths(record))), 0)
 LAST_STEPS = Measure(
     "last_episode_steps",
     f"Steps, last {LAST_EPISODES} episodes",
@@ -107,13 +142,16 @@ LAST_STEPS = Measure(
     2,
 )
 GREEDY = Measure("greedy_steps", "Greedy steps at the end", _greedy_steps, 1)
-MEASURES = (COSINE, DIFFERENCE, ERROR, STEPS, LAST_STEPS, GREEDY)
+MEASURES = (COSINE, MEAN_COSINE, NORM, DIFFERENCE, ERROR, ORDER, STEPS, EPISODES, LAST_STEPS, GREEDY)
 CLAIMS = (
     Claim("b", "PEER lowers the cosine similarity of the network and its target", COSINE, -1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: a greater difference of their values", DIFFERENCE, +1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: a difference closer to the exact one", ERROR, -1),
-    Claim("d", "PEER needs fewer steps to reach S_T", STEPS, -1),
+    Claim("c", "PEER tells S_1 and S_2 better apart: a difference of values closer to the exact one", ERROR, -1),
+    Claim("c", "PEER tells S_1 and S_2 better apart: a greater difference of values", DIFFERENCE, +1),
+    Claim("c", "PEER tells S_1 and S_2 better apart: S_1 above S_2 more often", ORDER, +1),
+    Claim("d", "PEER needs fewer steps to reach S_T in training", STEPS, -1),
+    Claim("d", "PEER yields a better policy: fewer greedy steps at the end", GREEDY, -1),
 )
+"""The first of each panel decides; the others are secondary (results/gridworld.toml)."""
 
 
 def moving_mean(values: Floats, window: int) -> Floats:
@@ -125,11 +163,11 @@ def moving_mean(values: Floats, window: int) -> Floats:
     return means
 
 
-def _steps_curve(group: Group) -> Curve | None:
+def _steps_curve(group: Group, axis: str) -> Curve | None:
     series = []
     for record in group.finished:
-        lengths = episode_lengths(record)
-        series.append((np.arange(1.0, len(lengths) + 1), moving_mean(lengths, SMOOTHING)))
+        rows = [row for row in record.rows.get("metrics", []) if "length" in row]
+        series.append((column(rows, axis), moving_mean(column(rows, "length"), SMOOTHING)))
     return mean_curve(group.label, series, half_std)
 
 
@@ -165,94 +203,66 @@ def _label(config: AnyRunConfig) -> str:
     return label(replace(config, **shared), several=False)
 
 
+def plain_group(groups: Sequence[Group]) -> Group | None:
+    """DQN without anything: what the other backbones of a study (LayerNorm, weight decay) are controls for."""
+    plain = [group for group in groups if group.config.beta == 0 and ", " not in group.label]
+    return plain[0] if plain else None
+
+
+def _with_baselines(groups: Sequence[Group], measure: Measure) -> list[Summary]:
+    """As ``summarise``, and every control without a regularizer against plain DQN."""
+    plain = plain_group(groups)
+    found = summarise(groups, measure)
+    reference = next((one for one in found if plain and one.group.key == plain.key), None)
+    if reference is None:
+        return found
+    return [
+        replace(one, difference=paired_difference(one.values, reference.values))
+        if one.difference is None and one is not reference
+        else one
+        for one in found
+    ]
+
+
 def _study(profile: str, encoding: str, groups: list[Group]) -> Study:
+    axis = "step" if groups[0].config.steps else "episode"
+
     def curves(name: str) -> list[Curve]:
-        found = [log_curve(group, "diagnostics", name, half_std, x="episode") for group in groups]
+        found = [log_curve(group, "diagnostics", name, half_std, x=axis) for group in groups]
         return [curve for curve in found if curve]
 
-    summaries = {measure.name: summarise(groups, measure) for measure in MEASURES}
+    summaries = {measure.name: _with_baselines(groups, measure) for measure in MEASURES}
     verdicts = [
         Verdict(claim, summary.group, summary.difference, verdict(summary.difference, claim.sign))
         for claim in CLAIMS
         for summary in summaries[claim.measure.name]
         if summary.group.backbone and summary.group.config.regularizer == "peer"
     ]
-    values = {group.label: found for group in groups if (found := final_values(group)) is not None}
-    steps = [curve for group in groups if (curve := _steps_curve(group))]
-    exact = exact_difference(groups[0].finished[0])
+    plain = plain_group(groups)
     return Study(
         profile,
         encoding,
+        axis,
         groups,
-        values,
+        [one.label for one in groups if one == plain or (one.config.beta and one.config.regularizer == "peer")],
+        {group.label: found for group in groups if (found := final_values(group)) is not None},
         curves("probe_cosine"),
         curves("probe_q_difference"),
-        steps,
+        [curve for group in groups if (curve := _steps_curve(group, axis))],
+        curves("feature_norm"),
         list(summaries.values()),
         verdicts,
-        exact,
+        exact_difference(groups[0].finished[0]),
     )
 
 
 def value_limits(study: Study) -> tuple[float, float]:
     """The colour scale that all grids of panel (a) share."""
-    values = np.concatenate(list(study.values.values()))
+    shown = [values for label, values in study.values.items() if label in study.paper]
+    values = np.concatenate(shown or list(study.values.values()))
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, REWARD)
     return low, max(high, low + 1e-6)
-
-
-def findings(study: Study) -> list[Finding]:
-    """Each of the paper's claims against each variant, for the summary of a report."""
-    return [
-        Finding(
-            f"Figure 3 ({one.claim.panel}), profile {study.profile}. {one.claim.text}",
-            linked(one.group),
-            with_interval(one.difference, one.claim.measure.digits, sign=True),
-            one.words,
-        )
-        for one in study.verdicts
-    ]
-
-
-def verdict_table(study: Study) -> Table:
-    """What the paper says of figure 3, and what our runs say."""
-    rows = [
-        [
-            f"({one.claim.panel}) {one.claim.text}",
-            linked(one.group),
-            one.words,
-            one.claim.measure.title,
-            with_interval(one.difference, one.claim.measure.digits, sign=True),
-            pairs(one.difference),
-        ]
-        for one in study.verdicts
-    ]
-    header = ["the paper's claim", "variant", "our runs", "measured by", "difference to DQN [95 %]", "pairs"]
-    return Table(f"{describe(study.groups)} Differences are paired by seed.", header, rows)
-
-
-def study_tables(study: Study) -> list[Table]:
-    """The numbers of figure 3, and their differences to DQN."""
-    numbers = []
-    for index, group in enumerate(study.groups):
-        texts = [with_spread(summaries[index]) for summaries in study.summaries]
-        counters = [number(group.mean_count(name), 0) for name in ("step", "frame")]
-        numbers.append([linked(group), f"{len(group.finished)} of {len(group.records)}", *texts, *counters])
-    about = describe(study.groups)
-    exact = f"Exact answer for the Q difference: {study.exact:g}; shortest path: {SHORTEST} steps."
-    header = ["variant", "seeds", *(measure.title for measure in MEASURES), "agent steps", "frames"]
-    tables = [Table(f"{about} Mean ± standard deviation over seeds. {exact}", header, numbers)]
-    compared = [index for index, group in enumerate(study.groups) if group.backbone]
-    if compared:
-        rows = []
-        for measure, summaries in zip(MEASURES, study.summaries, strict=True):
-            found = [summaries[index].difference for index in compared]
-            texts = [f"{with_interval(one, measure.digits, sign=True)} ({pairs(one)})" for one in found]
-            rows.append([measure.title, *texts])
-        note = "Differences to DQN, paired by seed, with 95 % bootstrap intervals and (number of pairs)."
-        tables.append(Table(f"{about} {note}", ["", *(linked(study.groups[index]) for index in compared)], rows))
-    return tables
 
 
 CAPTION = (

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, SHORTEST, START
-from peer_rl.report import gridworld, page
+from peer_rl.report import gridworld, gridworld_tables, page
 from peer_rl.report.aggregates import Aggregate, aggregate_table
 from peer_rl.report.charts import Chart, curve_chart, grid_chart
 from peer_rl.report.findings import Finding, Sentence, sort_findings, verdict
@@ -91,7 +91,7 @@ def summary_section(
     problems: Sequence[RunRecord],
 ) -> Section:
     """What holds, what does not, and what is missing."""
-    findings = [finding for study in studies for finding in gridworld.findings(study)]
+    findings = [finding for study in studies for finding in gridworld_tables.findings(study)]
     findings += aggregate_findings(found) + score_findings(results)
     absent = missing([group for result in results for group in result.groups], problems)
     note = _FEW if findings else "Nothing to compare: there is no run with a regularizer and its backbone."
@@ -123,7 +123,10 @@ def aggregate_sections(found: Sequence[Aggregate]) -> list[tuple[Section, Table]
 
 def _grid_charts(study: Study) -> list[Chart]:
     charts = []
-    for label, values in study.values.items():
+    for label in study.paper:
+        if label not in study.values:
+            continue
+        values = study.values[label]
         texts = [number(value, 2) for value in values.tolist()]
         for state, cell in _CELL_NAMES.items():
             texts[state] = cell if state == GOAL else f"{cell}<br>{texts[state]}"
@@ -133,30 +136,36 @@ def _grid_charts(study: Study) -> list[Chart]:
     return charts
 
 
-def study_heading(study: Study) -> str:
-    """Of the section, and of its tables."""
-    return f"Grid world (figure 3 of the paper), {study.encoding} states, profile {study.profile}"
-
-
-def study_section(study: Study) -> Section:
-    """Figure 3, by training episode as in the paper."""
-    order = [group.label for group in study.groups]
+def _panel_charts(study: Study) -> tuple[list[Chart], list[Chart]]:
+    """Panels (b) to (d) with the paper's variants, and curves of every control."""
     lines = {"b": None, "c": (study.exact, f"exact: {study.exact:g}"), "d": (SHORTEST, f"shortest path: {SHORTEST}")}
+    steps = f"Steps to reach S_T (moving mean over {gridworld.SMOOTHING} episodes)"
     panels = {
         "b": ("Cosine similarity", study.cosine),
         "c": ("Q value difference of S_1 and S_2", study.difference),
-        "d": (f"Steps to reach S_T (moving mean over {gridworld.SMOOTHING} episodes)", study.steps),
+        "d": (steps, study.steps),
     }
+    x = "training episode" if study.axis == "episode" else "agent step"
     charts = [
-        curve_chart(f"({key}) {title}", curves, order, x="training episode", line=lines[key])
+        curve_chart(f"({key}) {title}", shown, study.paper, x=x, line=lines[key])
         for key, (title, curves) in panels.items()
-        if curves
+        if (shown := [curve for curve in curves if curve.label in study.paper])
     ]
-    verdicts = gridworld.verdict_table(study) if study.verdicts else None
-    caption, tables = Text(gridworld.CAPTION, "soft"), gridworld.study_tables(study)
-    return page.section(
-        study_heading(study), verdicts, _grid_charts(study), charts, caption, *tables, _behind(study.groups)
-    )
+    labels = [group.label for group in study.groups]
+    if not gridworld_tables.controls(study):
+        return charts, []
+    every = ((steps, study.steps), ("Cosine similarity", study.cosine), ("Norm of phi", study.norm))
+    return charts, [curve_chart(f"Controls: {title}", curves, labels, x=x) for title, curves in every if curves]
+
+
+def study_section(study: Study) -> Section:
+    """Figure 3, by training episode as in the paper, or by agent step where those are the budget."""
+    charts, controls = _panel_charts(study)
+    verdicts = gridworld_tables.verdict_table(study) if study.verdicts else None
+    caption, tables = Text(gridworld.CAPTION, "soft"), gridworld_tables.study_tables(study)
+    mechanism = gridworld_tables.mechanism_table(study)
+    parts = [verdicts, _grid_charts(study), charts, caption, *tables, mechanism, controls, _behind(study.groups)]
+    return page.section(gridworld_tables.heading(study), *parts)
 
 
 def _behind(groups: Sequence[Group]) -> Text:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peer_rl.errors import PeerError
-from peer_rl.report import gridworld, page, sections
+from peer_rl.report import gridworld, gridworld_tables, page, sections
 from peer_rl.report.aggregates import Aggregate, aggregates
-from peer_rl.report.figures import draw_figure3, draw_learning_curves, draw_profiles, draw_representation
+from peer_rl.report.figures import draw_controls, draw_figure3, draw_learning_curves, draw_profiles, draw_representation
 from peer_rl.report.gridworld import Study
 from peer_rl.report.page import Section
 from peer_rl.report.results import (
@@ -113,10 +113,7 @@ def _aggregate_parts(found: Sequence[Aggregate]) -> tuple[list[Section], Tables]
 def _study_parts(studies: Sequence[Study]) -> tuple[list[Section], Tables]:
     tables: Tables = []
     for study in studies:
-        heading = sections.study_heading(study)
-        tables.append((f"{heading}: the paper's claims", gridworld.verdict_table(study)))
-        kinds = [f"{heading}: numbers", f"{heading}: differences"]
-        tables += zip(kinds, gridworld.study_tables(study), strict=False)
+        tables += gridworld_tables.all_tables(study)
     return [sections.study_section(study) for study in studies], tables
 
 
@@ -132,11 +129,18 @@ def _task_parts(results: Sequence[TaskResult]) -> tuple[list[Section], Tables]:
 
 def _draw(studies: Sequence[Study], results: Sequence[TaskResult], found: Sequence[Aggregate], out: Path) -> None:
     """Every figure as PNG and SVG, for papers and slides."""
-    for index, study in enumerate(studies):
-        draw_figure3(study, out / ("figure3" if index == 0 else f"figure3-{study.profile}"))
+    names: set[str] = set()
+    for study in studies:
+        apart = [
+            getattr(study, part)
+            for part in ("encoding", "profile")
+            if getattr(study, part) != getattr(studies[0], part)
+        ]
+        draw_figure3(study, out / unused("-".join(["figure3", *apart]), names))
+        if gridworld_tables.controls(study):
+            draw_controls(study, out / unused("-".join(["controls", *apart]), names))
     for index, one in enumerate(one for one in found if one.profiles):
         draw_profiles(one, out / f"profiles-{one.profile}-{one.suite}-{index}")
-    names: set[str] = set()
     for result in results:
         order = [group.label for group in result.groups]
         name = unused(f"{result.groups[0].profile}-{find_task(result.groups[0].task).slug}", names)

@@ -43,11 +43,12 @@ def main() -> None:
     kind, settings = TASKS[options.task]
     for beta in options.betas:
         model = kind("MlpPolicy", options.task, beta=beta, seed=options.seed, tensorboard_log=options.log, **settings)
-        watch = RepresentationCallback(every=max(1, options.steps // 20))
+        watch = RepresentationCallback(every=max(1, options.steps // 20), verbose=0)
         model.learn(options.steps, callback=watch, tb_log_name=f"{options.task}-beta{beta:g}")
         mean, deviation = evaluate_policy(model, model.get_env(), n_eval_episodes=10)
         seen = watch.report
         shown = f"cosine {seen.cosine:.3f}, effective rank {seen.effective_rank:.1f}" if seen else "no diagnosis yet"
+        shown += f"; {watch.verdict}" if watch.verdict else ""
         print(f"beta {beta:g}: return {mean:.1f} ± {deviation:.1f}, {shown}")
 
 

@@ -11,7 +11,7 @@ from running import OURS, command, final, interrupted_at, leavings, peer_rl, tin
 from torch import Tensor
 
 from peer_rl.errors import ConfigError, RunError
-from peer_rl.plugin import PEER, NoRegularizer, make, wrap
+from peer_rl.plugin import PEER, Features, NoRegularizer, make, wrap
 
 OWN = """
 from functools import partial
@@ -183,6 +183,17 @@ def floats(tree: dict[str, Any]) -> Iterator[Tensor]:
             yield value
 
 
+def test_row_weights_enter_a_wrapped_mean() -> None:
+    phi, phi_next = (torch.rand(2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    weight = torch.tensor([1.0, 0.5, 0.0, 0.25, 0.5, 1.0], dtype=torch.float64)
+    features = Features(phi, phi_next.detach(), weight=weight)
+    mine = wrap(lambda a, b: (a * b).sum(-1).mean(-1).sum(), 0.3)
+    grads = [torch.autograd.grad(term(features), phi)[0] for term in (mine, PEER(0.3))]
+    torch.testing.assert_close(*grads)
+    torch.testing.assert_close(mine(features), PEER(0.3)(features))
+
+
+@pytest.mark.filterwarnings("ignore::peer_rl.plugin.features.SignedFeaturesWarning")  # TD-MPC's ELU
 @pytest.mark.parametrize("agent", OURS)
 def test_every_agent_takes_it(agent: str, tmp_path: Path) -> None:
     """PEER's formula, as a function of the user's, trains what PEER trains; without it something else comes out."""

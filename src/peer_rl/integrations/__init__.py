@@ -1,1 +1,1 @@
-"""PEER in other people's agents. ``peer_rl.integrations.sb3`` is for Stable-Baselines3."""
+"""PEER in agents of other libraries: ``peer_rl.integrations.sb3`` is for Stable-Baselines3."""

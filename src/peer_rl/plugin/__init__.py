@@ -1,7 +1,8 @@
-"""PEER and its relatives: one scalar to add to a critic's loss. Needs torch and nothing else of ours.
+"""PEER and related regularizers: one scalar to add to a critic's loss. Imports torch and nothing else of ours.
 
-`terms` holds the formulas, `features` what they read and refuse, `constrained` the beta that adapts itself, `custom`
-names and user-defined regularizers; `tap` records features of any critic, `check` tries one, `diagnostics` measures.
+`terms` computes the regularizers from `features`, which also checks them; `constrained` adapts beta to a target cosine;
+`custom` resolves names and wraps functions. `tap` records phi of any critic and `check` reports what it would find.
+`diagnostics` measures a batch of features, `layers` every hidden layer of a network.
 """
 
 from peer_rl.plugin.constrained import ConstrainedPEER

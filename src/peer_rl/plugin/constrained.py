@@ -1,4 +1,4 @@
-"""A beta that finds itself: CosinePEER, weighed so that the mean cosine comes to a target."""
+"""CosinePEER with a beta that adapts until the mean cosine reaches a target."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOWEST, HIGHEST = 1e-6, 1.0
 class ConstrainedPEER(Regularizer):
     """beta sg(|phi| |phi'|) cos(phi, sg phi'), CosinePEER's term, with log beta += rate (mean cosine - target).
 
-    `adapt`, called once after each update, moves beta within [1e-6, 1] by the cosine of the latest call; calls alone
-    move nothing. The mean is over rows and heads, without rows where phi or phi' is 0; with none left beta stays.
-    beta and cosine are tensors on phi's device, so that an accelerator is not waited for.
+    `adapt`, called once after each update, moves beta within [1e-6, 1] by the cosine of the latest call. The mean is
+    over rows and heads where neither phi nor phi' is 0; with none left beta stays. beta and cosine are tensors on
+    phi's device, so that the CPU does not wait for an accelerator.
     """
 
     name = "cosine-peer"
@@ -37,7 +37,7 @@ class ConstrainedPEER(Regularizer):
 
     @property
     def beta(self) -> float:
-        """Weight of the term at present; reading it waits for the device."""
+        """Current weight of the term; reading it waits for the device."""
         return self._log_beta.exp().item()
 
     @beta.setter
@@ -50,7 +50,7 @@ class ConstrainedPEER(Regularizer):
         return False
 
     def loss(self, features: Features) -> Tensor:
-        """CosinePEER's term with the present beta; the batch's cosine is kept for `adapt`."""
+        """CosinePEER's term with the current beta; stores the batch's cosine for `adapt`."""
         phi, phi_next = features.phi, features.phi_next.detach()
         if phi.dtype in (torch.float16, torch.bfloat16):
             phi, phi_next = phi.float(), phi_next.float()

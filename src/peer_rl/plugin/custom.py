@@ -1,4 +1,4 @@
-"""Regularizers by name, ours and the user's: a class, a function or any other callable of (phi, phi_next)."""
+"""Regularizers by name: the built-in ones, and classes or functions of the user's, as ``module:name``."""
 
 from __future__ import annotations
 
@@ -30,23 +30,36 @@ class _Wrapped(Regularizer):
         self.label = getattr(function, "__name__", type(function).__name__)
 
     def loss(self, features: Features) -> Tensor:
+        """Beta times the function's value; rows of different weights are evaluated apart, as parts of one mean."""
+        phi, phi_next, weight = features.phi, features.phi_next.detach(), features.weight
+        if weight is None:
+            return self.beta * self._value(phi, phi_next)
+        total = phi.new_zeros(())
+        for one in torch.unique(weight[weight != 0]):
+            rows = weight == one
+            total = total + one * rows.double().mean().to(phi.dtype) * self._value(
+                phi[..., rows, :], phi_next[..., rows, :]
+            )
+        return self.beta * total
+
+    def _value(self, phi: Tensor, phi_next: Tensor) -> Tensor:
         try:
-            value = self.function(features.phi, features.phi_next.detach())
+            value = self.function(phi, phi_next)
         except Exception as error:
             raise ValueError(f"{self.label} failed: {type(error).__name__}: {error}{_place(error)}") from error
         if not isinstance(value, Tensor) or value.dim() != 0:
             shown = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(f"{self.label} must return a scalar tensor, not {shown}")
-        if torch.is_grad_enabled() and features.phi.requires_grad and not value.requires_grad:
+        if torch.is_grad_enabled() and phi.requires_grad and not value.requires_grad:
             raise ValueError(f"{self.label} must return a tensor with a gradient to phi: is phi detached in it?")
-        return self.beta * value
+        return value
 
     def __repr__(self) -> str:
         return f"wrap({self.label}, beta={self.beta:g})"
 
 
 def _place(error: Exception) -> str:
-    """Where in the user's function it happened; the first frame is ours."""
+    """File and line of the exception in the user's function; the first frame is ours."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({Path(frames[0].filename).name}, line {frames[0].lineno})" if frames else ""
 
@@ -59,7 +72,7 @@ def wrap(function: Function, beta: float = DEFAULT_BETA) -> Regularizer:
         raise ValueError(f"function must be a callable of (phi, phi_next), not {function!r}")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # one written in C does not tell
+    except ValueError:  # a function written in C has no signature
         return _Wrapped(function, beta)
     try:
         signature.bind("phi", "phi_next")
@@ -70,10 +83,10 @@ def wrap(function: Function, beta: float = DEFAULT_BETA) -> Regularizer:
 
 
 def make(name: str, beta: float = DEFAULT_BETA) -> Regularizer:
-    """Make a regularizer of a name in NAMES, or of what ``module:name`` names; beta 0 gives none.
+    """Make a regularizer from a name in NAMES or from ``module:name``; beta 0 makes `NoRegularizer`.
 
-    The latter may be a subclass of Regularizer, which is given beta; any other class, which is made without arguments;
-    or a function or other callable. All but the first are wrapped: beta times what they return.
+    ``module:name`` may be a subclass of Regularizer, made with beta; another class, made without arguments; or any
+    callable. All but the first are wrapped: beta times what they return.
     """
     beta = check_beta(beta)
     if ":" in name:

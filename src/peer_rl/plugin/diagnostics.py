@@ -1,8 +1,7 @@
-"""How healthy a critic's representation is: the paper's DRD, and the numbers one has to read beside it.
+"""Diagnostics of a critic's representation: the paper's DRD, Bellman gap, cosine, norms, rank, dormant units.
 
-Everything is computed in float64 on the CPU, without a gradient, and changes nothing. Undefined values are
-NaN in tensors and floats, None in `Report.as_dict`; means and shares leave them out. docs/theory.md says what
-DRD tells and what it does not.
+Computed in float64 on the CPU, without gradients or side effects. Undefined values are NaN in tensors and floats and
+None in `Report.as_dict`; means leave them out. docs/theory.md says what DRD tells and what it does not.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ class Report:
     """A batch's diagnosis: means over rows and heads. For one head of an ensemble, pass phi[0], phi_next[0].
 
     drd: cos(phi, phi') - (1/gamma - r^2 / (2 |w|^2)); the paper's property asks for at most 0.
-    drd_share_positive: share of the rows with a DRD above 0, among the drd_rows where it is defined.
+    drd_share_positive: fraction of rows with a DRD above 0, among the drd_rows where it is defined.
     bellman_gap: the cosine minus the sharp bound for unnormalised features (BEER's); above 0, no exact Q
         function has these features, this head and this reward.
     cosine, inner_product: of phi and phi', as they are; `same_action` enters drd and bellman_gap only.
     feature_norm, next_feature_norm, head_norm: mean |phi|, mean |phi'|, mean |w| over the heads.
     effective_rank: srank of phi with delta 0.01.
-    dormant_fraction: share of the units whose normalised activation is at most 0.025.
-    signed_fraction: share of the entries of phi below 0; above 0, prefer `CosinePEER`.
-    rows, drd_rows: rows of the batch, times heads; how many of them have a DRD.
+    dormant_fraction: fraction of units whose normalised activation is at most 0.025.
+    signed_fraction: fraction of the entries of phi below 0; above 0, use `CosinePEER`.
+    rows, drd_rows: number of rows times heads; number of them with a DRD.
     """
 
     drd: float
@@ -56,7 +55,7 @@ class Report:
     drd_rows: int
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """Return the fields, ready for JSON: None for NaN."""
+        """Return the fields for JSON, with None for NaN."""
         return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
@@ -169,7 +168,7 @@ def effective_rank(phi: Tensor, delta: float = RANK_DELTA) -> float:
 
 
 def dormant_fraction(phi: Tensor, threshold: float = DORMANT_THRESHOLD) -> float:
-    """Compute the share of units whose mean |activation| is at most threshold times the mean over units."""
+    """Compute the fraction of units whose mean |activation| is at most threshold times the mean over units."""
     activity = phi.detach().to("cpu", torch.float64).abs().mean(-2)  # (*leading, dim)
     return (activity <= threshold * activity.mean(-1, keepdim=True)).double().mean().item()
 

@@ -78,7 +78,7 @@ _SUSPICIONS: dict[type[UserWarning], tuple[Callable[[Features], bool], str]] = {
 
 @dataclass(slots=True, eq=False)
 class Features:
-    """What a regularizer may look at: phi and phi_next, (*leading, batch, dim); the rest is optional.
+    """What a regularizer may read: phi and phi_next, (*heads, batch, dim); the other fields are optional.
 
     phi_next_online: the online network's features at (s', a'), shaped like phi.
     head_weight: the last layer's weight, broadcasting against phi, e.g. (dim,) or (heads, 1, dim); beside

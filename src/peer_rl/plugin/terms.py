@@ -1,4 +1,4 @@
-"""The terms, each one scalar to add to a critic's loss.
+"""The regularizers: each computes one scalar to add to a critic's loss.
 
 Notation: phi is the critic's feature vector at (s, a), the input of its last layer; phi' is the *target*
 network's at (s', a'), with the a' of the TD target; sg stops the gradient; a hat marks a unit vector. Every
@@ -44,9 +44,9 @@ def mean_inner(x: Tensor, y: Tensor, scale: float | Tensor, weight: Tensor | Non
 class Regularizer(ABC):
     """A scalar term of the critic's loss: a subclass writes `loss`, calling the object checks the input too.
 
-    Call it with `Features`, or with the tensors phi and phi_next. `needs` names the optional fields it reads.
-    One that changes while training does so in `adapt` alone, and its state goes through `state_dict`: calls may come
-    from diagnostics, which must leave no trace, and a run that was stopped goes on from the state that was saved.
+    Call it with `Features`, or with the tensors phi and phi_next. `needs` names the optional fields that it reads.
+    Only `adapt` may change its state, because diagnostics call the object too; `state_dict` saves that state, so that
+    a stopped run resumes from it.
     """
 
     name: ClassVar[str] = ""
@@ -76,11 +76,11 @@ class Regularizer(ABC):
         """Compute the term, beta included."""
 
     def adapt(self) -> dict[str, Tensor]:
-        """Move what changes while training, once after each update, by that update's call; return it for the log."""
+        """Change the state by the latest call, once after each update; return what to log."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """What `adapt` has moved, as tensors and JSON values; nothing for most."""
+        """State that `adapt` changes, as tensors and JSON values; empty for most."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class PEER(Regularizer):
 
 
 class CosinePEER(Regularizer):
-    """beta sg(|phi| |phi'|) cos(phi, sg phi'): the part of PEER's gradient that turns phi.
+    """beta sg(|phi| |phi'|) cos(phi, sg phi'): the part of PEER's gradient that rotates phi.
 
     The value equals PEER's; the gradient at phi is beta (phi' - <phi^, phi'> phi^) / batch. A zero phi has no
     direction: its term is 0 and its gradient PEER's, so CosinePEER and FeatureNorm add up to it everywhere.

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's agents with PEER: change the import, and nothing else.
+"""Stable-Baselines3's off-policy agents with PEER: change the import.
 
     from peer_rl.integrations.sb3 import TD3, RepresentationCallback
 
@@ -6,7 +6,7 @@
     model.learn(10_000, callback=RepresentationCallback())
 
 Constructors, ``learn``, ``save``, ``load``, policies, callbacks and loggers are Stable-Baselines3's own, and so is
-``train``: ``hooks`` tells how the regularizer gets in. With beta 0 weights are Stable-Baselines3's bit for bit.
+``train``: ``hooks`` adds the regularizer. With beta 0 weights equal Stable-Baselines3's bit for bit.
 """
 
 from __future__ import annotations

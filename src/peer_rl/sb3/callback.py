@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,15 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.plugin import Features
 from peer_rl.plugin.diagnostics import (
     Report,
     diagnose_features,
-    dormant_fraction,
-    effective_rank,
     gradient_verdict,
 )
+from peer_rl.plugin.layers import LayerHealth, layer_health
 from peer_rl.plugin.tap import RepresentationTap
 from peer_rl.rng import untouched_generators
 from peer_rl.sb3.hooks import critic_and_target, last_layers
@@ -37,7 +34,7 @@ class RepresentationCallback(BaseCallback):
     every: environment steps between two diagnoses, counted over all environments; the last is at the end of training.
         The first is after learning starts and, with a HerReplayBuffer, after the first episode.
     batch_size: transitions drawn from the replay buffer, with a random stream of the callback's own.
-    layers: whether to log rank, dormant units and norm of the input of every hidden layer, too.
+    layers: whether to log rank, dormant units and norm of every hidden layer as well.
     verbose: 1 prints the verdict on the gradient ratio when training ends.
 
     For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written at once, as EvalCallback writes its own. DRD and
@@ -107,14 +104,13 @@ class RepresentationCallback(BaseCallback):
             return
         self._due = self.num_timesteps + self.every
         self._diagnosed_at = self.num_timesteps
-        inputs: dict[str, Tensor] | None = {} if self.layers else None
-        features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)), inputs=inputs)
+        layers: list[LayerHealth] | None = [] if self.layers else None
+        features = representation(model, self.batch_size, seed=int(self._seeds.integers(2**32)), layers=layers)
         self._log_gradient_ratio()
         self._asked = False
-        for layer, phi in (inputs or {}).items():
-            self.logger.record(f"representation/{layer}/effective_rank", effective_rank(phi))
-            self.logger.record(f"representation/{layer}/dormant_fraction", dormant_fraction(phi))
-            self.logger.record(f"representation/{layer}/feature_norm", phi.norm(dim=-1).mean().item())
+        for layer in layers or ():
+            for name in ("effective_rank", "dormant_fraction", "feature_norm"):
+                self.logger.record(f"representation/{layer.name}/{name}", getattr(layer, name))
         self.report = diagnose_features(features)
         for name, value in self.report.as_dict().items():
             if value is not None and name not in ("rows", "drd_rows"):
@@ -125,14 +121,14 @@ class RepresentationCallback(BaseCallback):
 
 @torch.no_grad()
 def representation(
-    model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0, inputs: dict[str, Tensor] | None = None
+    model: BaseAlgorithm, batch_size: int = 256, *, seed: int = 0, layers: list[LayerHealth] | None = None
 ) -> Features:
     """Features of an agent's critic and target critic on transitions of its replay buffer.
 
     phi is (batch, dim), or (critics, batch, dim). phi_next belongs to the next action of the agent's TD target, noise
     included. The fields that DRD needs are set unless the critic is distributional. Parameters, modes and random
     states are restored.
-    inputs: a dictionary to fill with the input of every hidden linear layer of the critic, by the layer's name.
+    layers: a list to fill with the health of the critic's hidden layers.
     """
     critic, target = critic_and_target(model)
     agent: Any = model
@@ -148,12 +144,12 @@ def representation(
             RepresentationTap(critic, last_layers(critic)) as tap,
             RepresentationTap(target, last_layers(target)) as next_tap,
         ):
-            handles = [] if inputs is None else _record_inputs(critic, inputs)
-            critic(batch.observations, *(() if next_action is None else (batch.actions,)))
-            for handle in handles:
-                handle.remove()
+            pair = (batch.observations, *(() if next_action is None else (batch.actions,)))
+            critic(*pair)
             q_next = target(batch.next_observations, *(() if next_action is None else (next_action,)))
             features = Features(tap.phi, next_tap.phi)
+            if layers is not None:
+                layers.extend(layer_health(critic, *pair))
             weight, outputs = tap.head_weight, tap.heads[0].out_features
     if next_action is None and isinstance(q_next, Tensor) and q_next.dim() == 2:
         features.same_action = (batch.actions[:, 0] == q_next.argmax(1)).to(weight.dtype)
@@ -166,19 +162,6 @@ def representation(
     return features
 
 
-def _record_inputs(critic: nn.Module, inputs: dict[str, Tensor]) -> list[RemovableHandle]:
-    """Hook all linear layers but those that read the observation itself."""
-    layers = [(name, module) for name, module in critic.named_modules() if isinstance(module, nn.Linear)]
-    if not any(True for _ in getattr(critic, "features_extractor", nn.Identity()).parameters()):
-        networks = {name.rpartition(".")[0]: name for name, _ in reversed(layers)}  # first layer of each
-        layers = [(name, module) for name, module in layers if name not in networks.values()]
-
-    def record(name: str, _module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        inputs[name] = args[0]
-
-    return [module.register_forward_pre_hook(partial(record, name)) for name, module in layers]
-
-
 def _can_sample(buffer: Any) -> bool:
     """Whether there are transitions to draw; a HerReplayBuffer draws from episodes that have ended."""
     lengths = getattr(buffer, "ep_length", None)
@@ -186,7 +169,7 @@ def _can_sample(buffer: Any) -> bool:
 
 
 def _next_action(agent: Any, batch: Any) -> Tensor | None:
-    """The a' of the TD target; None where the critic takes no action."""
+    """The a' of the TD target; None for a critic that takes no action."""
     if isinstance(agent.action_space, spaces.Discrete):
         return None
     if not hasattr(agent, "actor_target"):
@@ -200,7 +183,7 @@ def _next_action(agent: Any, batch: Any) -> Tensor | None:
 
 @contextmanager
 def _untouched(policy: nn.Module, seed: int) -> Iterator[None]:
-    """Run the block in evaluation mode and from a seed; put modes and global generators back afterwards."""
+    """Run the block in evaluation mode and from a seed; restore modes and global generators."""
     modes = [(module, module.training) for module in policy.modules()]
     with untouched_generators():
         np.random.seed(seed)  # noqa: NPY002 - the replay buffer draws from numpy's global generator

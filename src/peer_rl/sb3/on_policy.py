@@ -24,7 +24,7 @@ _EPSILON = 1e-8  # VecNormalize's
 
 
 class OnPolicyPolicy:
-    """Policy and value network with the running moments by which they see observations."""
+    """Policy and value network with the running moments that normalise their observations."""
 
     def __init__(self, network: ActorCriticPolicy, moments: RunningMeanStd | None, clip: float) -> None:
         self.network, self.moments, self.clip = network, moments, clip
@@ -32,7 +32,7 @@ class OnPolicyPolicy:
 
     @torch.no_grad()
     def act(self, obs: Array, *, first: Array, explore: bool, rng: Stream) -> Array:
-        """The policy's most likely actions, or with ``explore`` drawn from it; continuous ones are cut to [-1, 1]."""
+        """The policy's most likely actions, or with ``explore`` samples; continuous ones are clipped to [-1, 1]."""
         del first
         found: Any = self.network.get_distribution(self._see(obs))
         if isinstance(self.network.action_space, spaces.Discrete):
@@ -57,7 +57,7 @@ class OnPolicyPolicy:
         return torch.from_numpy(obs).to(self.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """The networks and the moments: what acting needs, not what learning would go on from."""
+        """The networks and the moments, enough to act but not to resume training."""
         state: dict[str, Any] = {"network": self.network.state_dict()}
         if self.moments is not None:
             moments = self.moments

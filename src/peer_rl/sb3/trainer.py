@@ -1,8 +1,7 @@
-"""Runs ``ppo`` and ``trpo`` of Stable-Baselines3 and sb3-contrib under our protocol. They learn; we watch.
+"""Runs ``ppo`` and ``trpo`` of Stable-Baselines3 and sb3-contrib under our protocol.
 
-Nothing of theirs is rewritten: the task is given to them as an environment of theirs, and a callback writes our run
-directory. They use the global generators of torch and numpy, which are given back as they were. Nothing goes on from
-the middle: a run that was stopped starts again.
+Their code is unchanged: they get the task as an environment, and a callback writes our run directory. They use the
+global generators of torch and numpy, which are restored afterwards. A stopped run starts again.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _MAY_BE_NAN = "explained_variance"  # undefined where all returns of a batch are
 
 
 class OnPolicyTrainer:
-    """One run of ``ppo`` or ``trpo``, from the beginning to the end."""
+    """One run of ``ppo`` or ``trpo``."""
 
     model: OnPolicyAlgorithm
 
@@ -103,9 +102,11 @@ class OnPolicyTrainer:
         try:
             self.model.learn(self.config.steps or sys.maxsize, callback=_Watch(self), log_interval=sys.maxsize)
         except ValueError as error:
-            if not str(error).startswith("Expected parameter"):  # what torch says of a mean or deviation gone bad
+            if not str(error).startswith(
+                "Expected parameter"
+            ):  # torch's message for a mean or deviation that is not finite
                 raise
-            what = "the policy is no distribution any more; a smaller --learning-rate may help"
+            what = "the policy's distribution is not finite; a smaller --learning-rate may help"
             raise self._stopped(what) from error
         self.learned()
 
@@ -118,7 +119,7 @@ class OnPolicyTrainer:
     # -- called while Stable-Baselines3 learns ---------------------------------------------------------------------
 
     def played(self, episode: dict[str, Any] | None) -> bool:
-        """After each step; ``episode`` is set at the last one of an episode. Whether to go on."""
+        """Called after each step; ``episode`` is set at an episode's last one. Returns whether to continue."""
         self.progress.step = self.model.num_timesteps
         if episode is not None:
             self.progress.episode += 1
@@ -131,7 +132,7 @@ class OnPolicyTrainer:
         return True
 
     def learned(self) -> None:
-        """After each round of learning: what Stable-Baselines3 has to say of it, and what is due."""
+        """Called after each round of learning: log Stable-Baselines3's metrics and evaluate if due."""
         logged = {name.removeprefix("train/"): value for name, value in self.model.logger.name_to_value.items()}
         updates = int(logged.pop("n_updates", 0))
         if updates == self.progress.updates:
@@ -163,7 +164,7 @@ class OnPolicyTrainer:
 
 
 class _Watch(BaseCallback):
-    """Tells the runner where Stable-Baselines3 is."""
+    """Forwards Stable-Baselines3's progress to the runner."""
 
     def __init__(self, runner: OnPolicyTrainer) -> None:
         super().__init__()
@@ -177,10 +178,10 @@ class _Watch(BaseCallback):
 
 
 class AgentView(gym.Env[Array, Any]):
-    """The task as Stable-Baselines3 meets it.
+    """The task as an environment for Stable-Baselines3.
 
     Observations are vectors, actions integers from 0 or vectors in [-1, 1]; each episode's seed derives from the run's
-    seed and the episode's number, as in our own loop; the last step of an episode tells its return and length.
+    seed and the episode's number, as in our own loop; the last step of an episode reports its return and length.
     """
 
     def __init__(self, env: Env, spec: EnvSpec, seed: int, stop: Callable[[str], RunError]) -> None:
@@ -213,7 +214,7 @@ class AgentView(gym.Env[Array, Any]):
 
 
 def normalise(env: gym.Env[Array, Any], settings: OnPolicySettings, gamma: float) -> VecNormalize:
-    """One environment as Stable-Baselines3's vector of environments, with running normalisation where asked for."""
+    """The environment as a VecEnv, with running normalisation where the settings ask for it."""
     return VecNormalize(
         DummyVecEnv([lambda: env]),
         norm_obs=settings.observation_clip > 0,
@@ -270,7 +271,7 @@ def _make_ppo(settings: PPOConfig, env: VecNormalize, common: dict[str, Any]) ->
     )
 
     def learning_rate(_: float) -> float:
-        """Stable-Baselines3 passes the share of --steps that is left; the schedule has a horizon of its own."""
+        """Ignore Stable-Baselines3's remaining fraction of --steps: the schedule has its own horizon."""
         left: float = 1.0 - model.num_timesteps / settings.lr_decay_steps
         return settings.learning_rate * max(0.0, left)
 

@@ -14,7 +14,7 @@ from peer_rl.errors import ConfigError, PeerError
 from peer_rl.settings.fields import check_positive
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
-Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2"]
+Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2", "td-mpc"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class BenchOptions:
     turn_steps: int = 200
     """Agent steps of one turn, an update each."""
     update_rounds: int = 600
-    """Timed pairs of updates, for PEER's cost and the products' share; a tenth of it from DMControl's frames."""
+    """Timed pairs of updates, for PEER's cost and the products' share; a tenth of it from DMControl's frames, and
+    a fortieth for td-mpc, which has its published size."""
     out: Path = Path("bench.json")
     """Where the figures go."""
 
@@ -62,6 +63,8 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
     from peer_rl.bench.passes import AGENTS as PASSES
     from peer_rl.bench.passes import measure_passes
     from peer_rl.bench.pixel_updates import NETWORKS, measure_pixels
+    from peer_rl.bench.planning import AGENTS as PLANNING
+    from peer_rl.bench.planning import measure_planning
     from peer_rl.bench.renderers import measure_renderers
     from peer_rl.bench.replays import CASES, measure_replay
     from peer_rl.bench.updates import measure
@@ -74,6 +77,8 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
             status.update(f"{agent}: one update")
             if agent in PASSES:
                 updates.append(measure_passes(agent, rounds=max(2, options.update_rounds // 10)))
+            elif agent in PLANNING:
+                updates.append(measure_planning(agent, rounds=max(2, options.update_rounds // 40)))
             else:
                 measure_update = measure_pixels if agent in NETWORKS else measure
                 updates.append(measure_update(agent, rounds=options.update_rounds))
@@ -147,6 +152,12 @@ def show(found: dict[str, Any]) -> None:
 
 def _unavoidable(row: dict[str, Any]) -> str:
     """An update beside its matrix products, one pass of the bare network, or all passes that it needs."""
+    if "plan_ms" in row:
+        share, plan = row["unavoidable_share"], row["plan_unavoidable_share"]
+        return (
+            f"matrix products are {share:.0%} ({row['unavoidable_ms']:.0f} ms); a plan takes {row['plan_ms']:.0f} ms, "
+            f"{plan:.0%} of it products"
+        )
     if "unavoidable_ms" in row:
         return f"forward and backward passes are {row['unavoidable_share']:.0%} ({row['unavoidable_ms']:.1f} ms)"
     if "passes" in row:

@@ -15,11 +15,10 @@ from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
 from peer_rl.settings import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.settings.beta import AUTO, check_weight, describe_beta
-from peer_rl.settings.environment import sees_pixels, with_frames
+from peer_rl.settings.environment import with_frames
 from peer_rl.settings.fields import check_not_negative
 from peer_rl.settings.resolve import canonical, defaults
 from peer_rl.settings.run import AnyRunConfig
-from peer_rl.settings.tasks import find_task
 from peer_rl.training.loggers import PROJECT, Mirror, TensorBoard, WandB
 
 Run = TypeVar("Run")
@@ -64,7 +63,7 @@ def main(arguments: list[str]) -> int:
     beta = f" beta={describe_beta(run)}" if entry.td_target else ""
     if not entry.resumes and not options.quiet:
         _say_whether_it_starts_again(options)
-    if run.profile == "paper" and sees_pixels(run.agent, find_task(run.task)) and not options.quiet:
+    if run.profile == "paper" and not options.quiet:
         _say_how_long(options)
     seconds = options.checkpoint_seconds
     with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
@@ -163,7 +162,7 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
-    """The paper's settings for pixels take days without a GPU."""
+    """The paper's settings for pixels and for planning take days without a GPU."""
     from peer_rl.launch.estimate import expected_time
     from peer_rl.training.rundir import read_json, run_path
 

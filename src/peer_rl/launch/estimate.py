@@ -29,6 +29,7 @@ from peer_rl.errors import PeerError
 from peer_rl.launch.jobs import Job
 from peer_rl.settings import as_dict, configure, find_agent, from_dict
 from peer_rl.settings.environment import sees_pixels, task_of
+from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 from peer_rl.training.rundir import read_json
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import torch
 
     from peer_rl.envs.spec import EnvSpec
+    from peer_rl.replay.sequences import Sequences
     from peer_rl.replay.store import Batch
 
 Kind = tuple[str, str, str]
@@ -56,6 +58,8 @@ _RANDOM_STEPS = 300
 _SHORTEST_SESSION = 20.0
 _UPDATES, _UPDATE_SECONDS = 5, 2.0
 _LONG = 6 * 3_600.0
+_LATE = 1_000_001
+"""Index of the updates that are timed: every second one moves the actor, and an agent's schedules have ended."""
 _PACE_TIMEOUT, _MEMORY_TIMEOUT = 180.0, 300.0
 
 
@@ -153,7 +157,7 @@ def _measure_pace(config: AnyRunConfig) -> tuple[float, float]:
 
     learning = config.learning
     if hasattr(learning, "start_steps"):
-        learning = replace(learning, start_steps=min(learning.start_steps, _RANDOM_STEPS))
+        learning = replace(learning, start_steps=min(learning.start_steps, _RANDOM_STEPS), pretrain=0)
     none = {name: 0 for name in ("eval_every", "diagnose_every") if hasattr(config.protocol, name)}
     device, protocol = resolve_device(config.device), replace(config.protocol, **none)
     config = replace(config, device=device, learning=learning, protocol=protocol)
@@ -208,8 +212,8 @@ class Cost:
 
 
 def expected_time(config: AnyRunConfig, *, begin: int = 0) -> str:
-    """One sentence about a run from pixels from step ``begin`` on; empty for all other runs."""
-    if not sees_pixels(config.agent, find_task(config.task)) or config.steps is None or begin >= config.steps:
+    """One sentence about a slow run from step ``begin`` on; empty for all other runs."""
+    if not is_slow(config) or config.steps is None or begin >= config.steps:
         return ""
     found = measure_cost(config, begin=begin)
     words = f"about {duration(found.seconds)} on this machine ({found.update_seconds:.2g} s an update)"
@@ -219,8 +223,13 @@ def expected_time(config: AnyRunConfig, *, begin: int = 0) -> str:
     return f"{words}; --profile small takes about {duration(small.seconds)}"
 
 
+def is_slow(config: AnyRunConfig) -> bool:
+    """Whether the run learns from pixels or plans, which takes hours or days without a GPU."""
+    return sees_pixels(config.agent, find_task(config.task)) or isinstance(config.learning, SequenceConfig)
+
+
 def measure_cost(config: AnyRunConfig, *, begin: int = 0) -> Cost:
-    """A few updates from random frames, and a few steps of the environment with the agent's actions."""
+    """A few updates from random observations, and a few steps of the environment with the agent's actions."""
     import torch
 
     from peer_rl.agents.make import build_agent
@@ -239,14 +248,14 @@ def measure_cost(config: AnyRunConfig, *, begin: int = 0) -> Cost:
             spec, device = spec_of(env), torch.device(config.device)
             make_replay(config.learning, spec, device, steps=config.steps)  # refuses what the run could not hold
             agent, rng = build_agent(config, spec, device), Stream(0, "outlook", device=device)
-            batch = random_frames(spec, config.learning.batch_size, device)
+            batch = random_batch(spec, config, device)
             obs, first = spec.encode(env.reset(seed=0)[0]), np.array([True])
 
             def play() -> None:
                 env.step(spec.decode(agent.act(obs[None], first=first, explore=True, rng=rng)[0]))
 
             def learn() -> None:
-                for value in agent.update(batch, index=1, rng=rng).metrics.values():
+                for value in agent.update(batch, index=_LATE, rng=rng).metrics.values():
                     value.item()  # waits for the device
 
             return count_cost(config, begin, update_seconds=_median_seconds(learn), step_seconds=_median_seconds(play))
@@ -258,6 +267,7 @@ def count_cost(config: AnyRunConfig, begin: int, **seconds: float) -> Cost:
     """How many updates and steps are to come, those of the evaluations included."""
     learning, protocol, steps = config.learning, config.protocol, config.steps or 0
     updates = max(0, steps - max(begin, learning.start_steps)) // learning.update_every * learning.updates
+    updates += learning.pretrain if begin <= learning.start_steps < steps else 0
     evaluations = -(-steps // protocol.eval_every) - begin // protocol.eval_every if protocol.eval_every else 0
     episode = config.max_episode_steps or _EPISODE_FRAMES["dmc"] // (config.action_repeat or 1)
     evaluated = evaluations * protocol.eval_episodes * episode
@@ -276,6 +286,34 @@ def random_frames(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
         "discount": np.full(rows, 0.99, np.float32),
     }
     return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
+
+
+def random_sequences(spec: EnvSpec, learning: SequenceConfig, device: torch.device) -> Sequences:
+    """Whole windows of noise."""
+    from peer_rl.replay.make import make_replay
+
+    rng, shape = np.random.default_rng(0), spec.observation_shape
+    rows = learning.sequence_length + learning.batch_size
+    small = replace(learning, buffer_size=max(rows + spec.stack, learning.batch_size))
+    replay = make_replay(small, spec, device)
+    frame = shape[0] // spec.stack if spec.is_image else shape[0]
+    obs = np.zeros(shape, spec.observation_dtype)
+    for _ in range(rows):
+        newest = rng.integers(1, 256, (frame, *shape[1:])) if spec.is_image else rng.normal(size=shape)
+        following = np.concatenate([obs, newest.astype(obs.dtype)])[-shape[0] :]
+        action = rng.uniform(-1, 1, spec.action_size).astype(np.float32)
+        replay.add(obs=obs, action=action, reward=rng.uniform(), next_obs=following, discount=1.0, last=False)
+        obs = following
+    first = replay.store.first
+    found: Sequences = replay.gather(np.arange(first, first + learning.batch_size))  # type: ignore[assignment]
+    return found
+
+
+def random_batch(spec: EnvSpec, config: AnyRunConfig, device: torch.device) -> Batch:
+    """What the run's replay gives: transitions of noise, or windows of them."""
+    if isinstance(config.learning, SequenceConfig):
+        return random_sequences(spec, config.learning, device)
+    return random_frames(spec, config.learning.batch_size, device)
 
 
 def _median_seconds(act: Callable[[], None]) -> float:

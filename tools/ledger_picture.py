@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from peer_rl.paper.figure1 import series
 from peer_rl.paper.ledger import Answer, TaskAnswer
+from peer_rl.paper.training_figure import series
 from peer_rl.report.charts import COLOURS
 
 STYLE: Any = {

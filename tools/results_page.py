@@ -27,12 +27,12 @@ from pathlib import Path
 from ledger_picture import draw_ledger
 
 from peer_rl.paper.catalogue import CATALOGUE
-from peer_rl.paper.figure1 import draw_figure1, random_play
 from peer_rl.paper.ledger import Answer, Ledger, answers, read_ledger
 from peer_rl.paper.ledger_section import answer_table, sentence
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
+from peer_rl.paper.training_figure import draw_training, random_play
 from peer_rl.report.figures import draw_controls, draw_figure3
 from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
 from peer_rl.report.gridworld_tables import all_tables, controls
@@ -262,7 +262,7 @@ def draw(text: str) -> None:
     blocks = [found[3].split() for found in BLOCK.finditer(text) if found[2] == "results"]
     for folder, task, *more in blocks:
         if more == ["figure1"]:
-            draw_figure1(groups_of(folder, task), FIGURES / f"figure1-{find_task(task).slug}.png")
+            draw_training(groups_of(folder, task), FIGURES / f"figure1-{find_task(task).slug}.png")
     for folder in {block[0] for block in blocks}:
         with tempfile.TemporaryDirectory() as out:
             write_report(records(folder), Path(out), title="")

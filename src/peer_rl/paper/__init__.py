@@ -1,8 +1,9 @@
 """The paper: its numbers, its experiments, and our runs next to them.
 
-`published` reads ``data/``; `catalogue` lists the experiments and `plan` turns one into runs; `cells`, `derived` and
-`figure1` compute what a table or figure shows; `comparison` sets it next to the paper; `ledger` answers "does PEER
-help?"; `report` puts them on a page.
+`published` reads ``data/``. `catalogue` lists the experiments, `plan` turns one into runs, `cells` and `comparison` set
+its scores next to the paper's, `derived` computes what its figures show and `figures` draws them. `ledger` and
+`ledger_section` answer "does PEER help?"; `report` writes the page; `suite_pictures` draws the tasks and
+`training_figure` one task's training.
 """
 
 from peer_rl.paper.catalogue import CATALOGUE

@@ -48,7 +48,7 @@ def _final(record: RunRecord) -> float:
     return float(means[-1]) if means.size else math.nan
 
 
-def last_diagnostic(name: str) -> Measure:
+def mean_of_last(name: str) -> Measure:
     """A diagnostic at the end of training: the mean of its last ten values."""
 
     def of(record: RunRecord) -> float:
@@ -298,7 +298,7 @@ def _task_answer(pairs: _Pairs, ledger: Ledger, common: Look | None) -> TaskAnsw
     records = [pairs.records[seed] for seed in counted]
     representation = {}
     for name in REPRESENTATION:
-        of = last_diagnostic(name).of
+        of = mean_of_last(name).of
         representation[name] = np.array([of(ours) - of(theirs) for ours, theirs in records])
     return TaskAnswer(
         *shared,

@@ -1,6 +1,7 @@
 """From run directories to tables, figures and one page.
 
-`runs` reads directories; `curves`, `statistics`, `results`, `aggregates`, `findings` and `gridworld` compute; `tables`,
-`charts`, `figures`, `sections` and `page` show; `write` puts all of it into files. `error_rates` says how often the
-verdicts are wrong.
+`runs` reads directories; `curves`, `statistics`, `power`, `results`, `aggregates`, `findings` and `gridworld` compute.
+`tables`, `charts` and `figures` show numbers, `sections` puts them into the parts of a `page`, which ``templates/``
+turns into HTML; `write` puts all of it into files. `compare` and `xray` are the pages of those two commands;
+`error_rates` simulates how often the verdicts are wrong.
 """

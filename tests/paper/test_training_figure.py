@@ -8,7 +8,7 @@ import pytest
 import tomli_w
 from synthetic import nested, write_lines
 
-from peer_rl.paper.figure1 import draw_figure1, random_play, series
+from peer_rl.paper.training_figure import draw_training, random_play, series
 from peer_rl.report.runs import find_runs, group_runs
 from peer_rl.settings import as_dict, configure
 from peer_rl.training.rundir import SCHEMA, run_path
@@ -68,8 +68,8 @@ def test_random_play_is_the_episodes_before_learning_once_a_seed(groups):
 
 
 def test_it_is_drawn_with_a_row_for_each_agent(groups, tmp_path):
-    draw_figure1(groups, tmp_path / "two.png")
-    draw_figure1([group for group in groups if group.config.agent == "drq-sac"], tmp_path / "one.png")
+    draw_training(groups, tmp_path / "two.png")
+    draw_training([group for group in groups if group.config.agent == "drq-sac"], tmp_path / "one.png")
     two, one = ((tmp_path / f"{name}.png").read_bytes() for name in ("two", "one"))
     height = slice(20, 24)  # of PNG's header
     assert int.from_bytes(two[height]) > 1.5 * int.from_bytes(one[height])

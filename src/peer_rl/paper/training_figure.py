@@ -1,4 +1,4 @@
-"""The paper's figure 1 from our runs: DRD and cosine over training, with and without PEER, beside the returns."""
+"""Returns, DRD and cosine of one task over training, with and without PEER, seed by seed, for the results page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from peer_rl.report.figures import STYLE, new_figure
 from peer_rl.report.runs import Group
 from peer_rl.settings.beta import describe_beta
 
@@ -26,16 +25,6 @@ PANELS = (
     ("diagnostics", "cosine", "Cosine of phi and the target's phi'"),
 )
 _BACKBONE, _REGULARIZED = "#6b6b6b", ("#C8102E", "#1f77b4", "#2a9d3a")
-_STYLE: Any = {
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-}
 
 
 @dataclass(frozen=True)
@@ -76,12 +65,11 @@ def random_play(groups: Sequence[Group]) -> tuple[float, int]:
     return (float(np.mean(list(returns.values()))) if returns else float("nan")), len(returns)
 
 
-def draw_figure1(groups: Sequence[Group], path: Path) -> None:
+def draw_training(groups: Sequence[Group], path: Path) -> None:
     """One row of panels for each agent; bold lines are means over seeds, thin ones the seeds."""
     agents = [(agent, list(members)) for agent, members in groupby(groups, key=lambda group: group.config.agent)]
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(10.5, 0.6 + 2.9 * len(agents)), dpi=150, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(10.5, 0.6 + 2.9 * len(agents))
         grid: Any = figure.subplots(len(agents), len(PANELS), squeeze=False)
         for row, (agent, members) in zip(grid, agents, strict=True):
             members = sorted(members, key=lambda group: math.inf if group.config.beta == "auto" else group.config.beta)

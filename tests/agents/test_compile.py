@@ -16,6 +16,12 @@ from peer_rl.training.files import read_json_lines
 
 # torch 2.13 calls its own deprecated torch.jit.script_method when Inductor is imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+KINDS = [
+    "td3",
+    "sac",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in CONTINUOUS if name not in ("td3", "sac")),
+]
+"""METD3 and REDQ are the first two's classes."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +67,7 @@ def compare(name: str, beta: float) -> None:
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.1])
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", KINDS)
 def test_compiled_updates_equal_the_plain_ones_and_compile_once(name, beta, monkeypatch):
     compiled_by("aot_eager", monkeypatch)
     compare(name, beta)
@@ -72,7 +78,7 @@ def test_with_inductor_too():
     compare("td3", 0.1)
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_compiled_run_diagnoses_itself_and_learns_what_a_plain_one_learns(name, tmp_path, monkeypatch):
     """The gradient ratio needs one graph twice, which a compiled graph refuses."""
     compiled_by("aot_eager", monkeypatch)

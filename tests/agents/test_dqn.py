@@ -190,6 +190,7 @@ def test_padded_convolutions_take_frames_of_any_size():
     assert agent.value(np.zeros((5, 1, 3, 2), np.uint8)).shape == (5,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.0, 5e-4])
 def test_learns_to_match_a_sign(tmp_path, beta):
     """Chance gives 0.5. Without the reward in the target, or with a wrong action gathered, it stays there."""

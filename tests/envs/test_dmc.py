@@ -297,10 +297,11 @@ def test_a_renderer_that_fails_is_one_line_that_knows_who_helps(monkeypatch):
 
     make_env(DMC["dmc/cheetah-run"]).close()  # imports dm_control with a renderer that works
     monkeypatch.setattr("peer_rl.envs.dmc.Camera", fail)
-    with pytest.raises(ConfigError, match=r"ImportError: no display \(if it cannot draw, peer-rl doctor tells what"):
+    with pytest.raises(ConfigError, match=r"ImportError: no display \(.*peer-rl doctor"):
         make_env(DMC["dmc/cheetah-run"], picture=Picture())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", headless.found_backends())
 def test_every_renderer_that_is_there_draws_a_run_and_is_in_its_manifest(backend, tmp_path):
     """dm_control takes one for good when it is imported, so each has a process."""

@@ -37,3 +37,8 @@ def without_bootstrap(batch: Batch) -> Batch:
 def without_next_state(batch: Batch) -> Batch:
     """The target's value is that of s where it should be that of s'."""
     return replace(batch, next_obs=batch.obs)
+
+
+def with_actions_of_other_rows(batch: Batch) -> Batch:
+    """Each row's reward is credited to another row's action."""
+    return replace(batch, action=batch.action.flip(0))

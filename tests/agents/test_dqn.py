@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from breaking import change_batches, without_bootstrap
+from breaking import change_batches, with_actions_of_other_rows
 from discrete import CPU, FRAMES, SMALL_ENCODER, VECTORS, agent_with, batch_of, stream
 from plain_agents import PlainDQN, assert_same, assert_same_gradients
 from running import tiny_config
@@ -207,10 +207,10 @@ def cartpole_return(runs) -> float:
 
 
 @pytest.mark.slow
-def test_balances_the_pole_which_one_without_bootstrap_drops(tmp_path, monkeypatch):
+def test_balances_the_pole_which_one_that_confuses_actions_drops(tmp_path, monkeypatch):
     """Seeds 0, 1 and 2 reach 324, 289 and 182 of 500; a random policy gets 22."""
     assert cartpole_return(tmp_path / "whole") > 150
-    change_batches(monkeypatch, (DQN,), "temporal_difference", without_bootstrap)
+    change_batches(monkeypatch, (DQN,), "temporal_difference", with_actions_of_other_rows)
     assert cartpole_return(tmp_path / "broken") < 75
 
 

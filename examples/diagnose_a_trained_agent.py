@@ -1,11 +1,10 @@
-"""What the critic of a trained Stable-Baselines3 agent sees: rolls the agent out and draws its representation.
+"""Rolls out a trained Stable-Baselines3 agent and plots its critic's representation.
 
     pip install 'peer-rl[sb3,report]'
     python examples/diagnose_a_trained_agent.py model.zip --algorithm TD3 --env Pendulum-v1 --out representation.png
 
 **Only for a zip that you trust.** Stable-Baselines3's zips contain pickle: loading one from a stranger runs the
-stranger's code. Nothing is trained here; the zip stays as it is. An agent that was trained under VecNormalize has to be
-loaded with its statistics, which this example does not do.
+stranger's code. The zip is only read. The example does not load the statistics of VecNormalize.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ ALGORITHMS: dict[str, type[OffPolicyAlgorithm]] = {
 
 
 def roll_out(path: Path, algorithm: str, env: gym.Env, steps: int, seed: int) -> OffPolicyAlgorithm:
-    """Load the agent and let it act, exploring as it does in training, until its replay buffer holds ``steps`` rows."""
+    """Load the agent and let it act, with exploration, until its replay buffer holds ``steps`` rows."""
     settings = {"gradient_steps": 0, "learning_starts": 0, "buffer_size": steps, "tensorboard_log": None, "verbose": 0}
     if algorithm.endswith("DQN"):
-        # its target is updated while it acts, and its exploration would begin anew
+        # keep its target network as it is, and its exploration at the end of the schedule
         rate = {"exploration_initial_eps": 0.05, "exploration_final_eps": 0.05}
         settings |= {"target_update_interval": 10**12, **rate}
     model = ALGORITHMS[algorithm].load(path, env=env, device="cpu", **settings)
@@ -87,7 +86,7 @@ def histogram(axis: plt.Axes, heads: torch.Tensor, bins: int | torch.Tensor) -> 
 
 
 def draw_drd(axis: plt.Axes, features: Features, report: Report) -> None:
-    """DRD row by row; a sentence where it is not defined."""
+    """Histogram of DRD over rows, or why it is not defined."""
     axis.set(title="DRD (the paper's property: at most 0)", xlabel="DRD", ylabel="rows")
     if features.head_weight is None or not report.drd_rows:
         reason = "no row bootstraps" if features.head_weight is not None else "not defined for a distributional critic"
@@ -111,10 +110,10 @@ def main() -> None:
     """Load, roll out, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("zip", type=Path, help="a Stable-Baselines3 zip that you trust: it contains pickle")
-    parser.add_argument("--algorithm", choices=ALGORITHMS, required=True, help="what trained it; the zip does not say")
+    parser.add_argument("--algorithm", choices=ALGORITHMS, required=True, help="class that trained it")
     parser.add_argument("--env", required=True, help="a Gymnasium id")
     parser.add_argument("--steps", type=int, default=2000, help="steps to roll out")
-    parser.add_argument("--rows", type=int, default=1024, help="transitions to look at")
+    parser.add_argument("--rows", type=int, default=1024, help="transitions in the diagnosis")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("representation.png"))
     options = parser.parse_args()

@@ -3,7 +3,7 @@
     python examples/plug_into_your_agent.py --env Pendulum-v1 --steps 10000 --seed 0
     python examples/plug_into_your_agent.py --env Pendulum-v1 --steps 10000 --seed 0 --beta 0     # plain TD3
 
-Everything else is TD3 as anybody writes it (Fujimoto et al. 2018). Look for "PEER".
+Everything else is TD3 (Fujimoto et al., 2018). Search for "PEER".
 """
 
 import argparse
@@ -19,7 +19,7 @@ from peer_rl import diagnose, peer_loss  # PEER
 
 
 class Batch(NamedTuple):
-    """Transitions; ``terminated`` is 1 where the episode ended and 0 where it was only cut off."""
+    """Transitions; ``terminated`` is 1 where the episode ended and 0 where it was truncated."""
 
     obs: Tensor
     action: Tensor
@@ -146,20 +146,20 @@ def evaluate(agent: TD3, name: str, episodes: int, seed: int) -> float:
 
 
 def report(agent: TD3, replay: Replay, args: argparse.Namespace, step: int, random: np.random.Generator) -> None:
-    """Print the evaluation, and how the critic's representation looks."""
+    """Print the evaluation and the health of the critic's representation."""
     score = evaluate(agent, args.env, args.eval_episodes, args.seed)
     batch = replay.sample(args.batch_size, random)
     target, phi_next = agent.look_ahead(batch, torch.Generator().manual_seed(step))
-    health = diagnose(evaluate_critics(agent.critics, batch.obs, batch.action)[1], phi_next)  # PEER: look at phi
+    health = diagnose(evaluate_critics(agent.critics, batch.obs, batch.action)[1], phi_next)  # PEER: its effect on phi
     shown = f"cosine {health.cosine:.3f}, rank {health.effective_rank:.0f}, dormant {health.dormant_fraction:.2f}"
     print(f"step {step:>7}  return {score:9.2f}  mean target {target.mean():8.2f}  {shown}", flush=True)
 
 
 def train(args: argparse.Namespace) -> TD3:
-    """Act, store, learn; evaluate now and then."""
+    """Act, store, learn, evaluate."""
     torch.manual_seed(args.seed)
     random, noise = np.random.default_rng(args.seed), torch.Generator().manual_seed(args.seed)
-    looking = np.random.default_rng(args.seed + 1)  # a stream of its own: looking changes no weight
+    looking = np.random.default_rng(args.seed + 1)  # a separate stream: evaluation changes no weight
     env = make_env(args.env)
     obs_size, action_size = env.observation_space.shape[0], env.action_space.shape[0]
     agent, replay = TD3(obs_size, action_size, args), Replay(args.steps, obs_size, action_size)

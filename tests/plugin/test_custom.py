@@ -195,7 +195,7 @@ def test_row_weights_enter_a_wrapped_mean() -> None:
 
 @pytest.mark.filterwarnings("ignore::peer_rl.plugin.features.SignedFeaturesWarning")  # TD-MPC's ELU
 @pytest.mark.parametrize("agent", OURS)
-def test_every_agent_takes_it(agent: str, tmp_path: Path) -> None:
+def test_every_agent_trains_with_a_wrapped_function(agent: str, tmp_path: Path) -> None:
     """PEER's formula, as a function of the user's, trains what PEER trains; without it something else comes out."""
     short = {"steps": 110, "protocol.eval_every": 0, "protocol.diagnose_every": 0}
     runs = {

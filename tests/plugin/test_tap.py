@@ -104,7 +104,7 @@ def test_a_tap_changes_no_output_and_goes_away(inputs: tuple[Tensor, Tensor]) ->
         _ = tap.phi
 
 
-def test_words_before_the_first_call() -> None:
+def test_no_phi_before_the_first_call() -> None:
     tap = RepresentationTap(CleanRLStyle())
     with pytest.raises(RuntimeError, match="call the tapped CleanRLStyle itself first"):
         _ = tap.phi
@@ -209,7 +209,7 @@ def test_a_minimum_over_heads_is_pointed_out(rows: int, inputs: tuple[Tensor, Te
     assert check_critic(SB3Style(), *few).is_linear
 
 
-def test_what_cannot_be_tapped_is_said_in_words(inputs: tuple[Tensor, Tensor]) -> None:
+def test_what_cannot_be_tapped_is_refused(inputs: tuple[Tensor, Tensor]) -> None:
     critic = CleanRLStyle()
     with pytest.raises(ValueError, match=r"head 'fc4' is not a layer.*fc1, fc2, fc3"):
         RepresentationTap(critic, "fc4")

@@ -78,7 +78,7 @@ def states(model, name):
 
 
 @NAMES
-def test_a_loaded_agent_goes_on_learning(name, tmp_path):
+def test_a_loaded_agent_continues_learning(name, tmp_path):
     tiny(OURS[name], beta=0.1).learn(STEPS).save(tmp_path / "model")
     loaded = OURS[name].load(tmp_path / "model", env=env_for(name))
     before = weights(loaded)

@@ -195,7 +195,7 @@ def test_a_compiled_critic():
 
 
 @pytest.mark.parametrize("name", list(OURS))
-def test_rows_with_nan_are_told(name):
+def test_rows_with_nan_are_refused(name):
     model = with_rows(tiny(OURS[name]))
     model.train(gradient_steps=3, batch_size=16)  # past the first calls, which are always looked at
     model.replay_buffer.next_observations[:] = np.nan

@@ -81,7 +81,7 @@ class Features:
     """What a regularizer may read: phi and phi_next, (*heads, batch, dim); the other fields are optional.
 
     phi_next_online: the online network's features at (s', a'), shaped like phi.
-    head_weight: the last layer's weight, broadcasting against phi, e.g. (dim,) or (heads, 1, dim); beside
+    head_weight: the last layer's weight, broadcasting against phi, e.g. (dim,) or (heads, 1, dim); with
         `same_action` the whole matrix (actions, dim), whose Frobenius norm then counts.
     reward: (batch,), the reward or the n-step return. discount: (batch,), gamma^n (1 - terminated).
     same_action: (batch,), 1 where a = a'. With one output per action the theorem's features are
@@ -169,13 +169,13 @@ def per_row(value: Tensor, phi: Tensor, name: str) -> Tensor:
 
 
 def squared_head_norm(head_weight: Tensor, phi: Tensor, same_action: Tensor | None) -> Tensor:
-    """Compute |w|^2, or |W|_F^2 beside `same_action`; the result broadcasts against phi.shape[:-1]."""
+    """Compute |w|^2, or |W|_F^2 with `same_action`; the result broadcasts against phi.shape[:-1]."""
     shape = tuple(head_weight.shape)
     if head_weight.dim() == 0 or shape[-1] != phi.shape[-1]:
         raise ValueError(f"head_weight must have {phi.shape[-1]} entries on its last axis, not shape {shape}")
     if same_action is not None:
         if head_weight.dim() < 2 or not _broadcasts(shape[:-2], phi.shape[:-2]):
-            raise ValueError(f"head_weight must be the (actions, dim) matrix beside same_action, not shape {shape}")
+            raise ValueError(f"head_weight must be the (actions, dim) matrix with same_action, not shape {shape}")
         return head_weight.square().sum((-2, -1)).unsqueeze(-1)
     if (head_weight.dim() > 1 and shape[-2] != 1) or not _broadcasts(shape, phi.shape):
         raise ValueError(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 RETURN_PHI = (
-    "if the last layer is linear all the same (batched parameters, say), return phi from the critic's forward "
+    "if the last layer is linear (batched or functional parameters), return phi from the critic's forward "
     "and give that to peer_loss"
 )
 
@@ -77,7 +77,7 @@ class RepresentationTap:
 
     @property
     def head_weight(self) -> Tensor:
-        """The last layer's weight, detached, in the shape that `drd` and `BEER` take beside this phi.
+        """The last layer's weight, detached, in the shape that `drd` and `BEER` expect for this phi.
 
         (dim,) for one output, (heads, 1, dim) for several heads; (actions, dim) or (heads, actions, dim) for
         a head with one output per action, which also needs same_action.
@@ -262,7 +262,7 @@ def untransformed(phi: Tensor) -> Tensor:
     """Return phi; raise RuntimeError inside torch.vmap, which phi could not leave."""
     if torch._C._functorch.is_batchedtensor(phi):
         raise RuntimeError(
-            "phi cannot be taken out of torch.vmap by a hook: return it from the critic's forward, beside Q, "
+            "phi cannot be taken out of torch.vmap by a hook: return it from the critic's forward, together with Q, "
             "and give it to peer_loss"
         )
     return phi
@@ -291,7 +291,7 @@ def find_heads(trace: list[Call], output: Any) -> tuple[list[Call], bool]:
     calls = [call for call in trace if any(holds(whole, call.output) for whole in outputs)]
     if not calls:
         return [trace[-1]], False
-    # An output that holds features beside Q values may match a hidden layer; heads have the last one's shape.
+    # An output that holds both features and Q values may match a hidden layer; heads have the last one's shape.
     shape = calls[-1].module.weight.shape
     heads = {call.module: call for call in calls if call.module.weight.shape == shape}
     # The smaller of two heads may be the same one in the whole batch; another layer of its shape gives that away.

@@ -16,7 +16,7 @@ from peer_rl.plugin import NAMES, make
 from peer_rl.replay.make import make_replay
 from peer_rl.replay.sequences import Sequences
 from peer_rl.rng import Stream
-from peer_rl.settings import AGENTS
+from peer_rl.settings import AGENTS, as_dict, configure
 from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.td_mpc import PlannerConfig
 
@@ -305,6 +305,19 @@ def test_the_published_settings_are_those_of_the_authors():
     assert F.relu(batch.mask - 1).sum() == 0
     weights = sum(parameter.numel() for parameter in _published().model.parameters())
     assert weights == pytest.approx(1.48e6, rel=0.01)
+
+
+@pytest.mark.parametrize("agent", ["td-mpc", "td-mpc-pixels"])
+def test_as_published_is_the_bursts_and_the_unclamped_actions(agent):
+    plain, published = (configure(agent, "dmc/walker-walk", preset=preset) for preset in ("", "as-published"))
+    differ = {name for name, value in as_dict(plain).items() if as_dict(published)[name] != value}
+    assert differ == {"learning.update_after_episodes", "settings.clamp_actions", "preset"}
+
+
+@pytest.mark.parametrize(("task", "repeat"), [("finger-spin", 2), ("cartpole-swingup", 8), ("cheetah-run", 4)])
+def test_tasks_have_the_authors_action_repeats(task, repeat):
+    config = configure("td-mpc", f"dmc/{task}")
+    assert (config.action_repeat, config.steps) == (repeat, 500_000 // repeat)
 
 
 def _published() -> TDMPC:

@@ -21,14 +21,14 @@ _TINY_ENCODER = ["--encoder.channels", "4", "8", "--encoder.kernels", "5", "3", 
 _FRAMES = ["--image-size", "24", "--crop", "20", "--render-quality", "draft", "--max-episode-steps", "40"]
 _DMC = ["--start-steps", "100", "--buffer-size", "300", "--batch-size", "8", "--latent", "8", "--update-every", "3"]
 _DMC += ["--eval-every", "250", "--eval-episodes", "1"]
-_MODEL = ["--start-steps", "250", "--pretrain", "20", "--batch-size", "16", "--hidden", "16", "--encoder-hidden", "16"]
+_MODEL = ["--start-steps", "125", "--pretrain", "20", "--batch-size", "16", "--hidden", "16", "--encoder-hidden", "16"]
 _MODEL += ["--latent", "8", "--planner.horizon", "2", "--planner.samples", "16", "--planner.elites", "4"]
-_MODEL += ["--planner.iterations", "2", "--schedule-steps", "600", "--eval-every", "400", "--eval-episodes", "1"]
+_MODEL += ["--planner.iterations", "1", "--schedule-steps", "300", "--eval-every", "400", "--eval-episodes", "1"]
 COMMANDS = {
     "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
     "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
-    "planning": (2, 1_800, ["td-mpc", "--task", "dmc/cartpole-swingup", *_MODEL]),
+    "planning": (2, 900, ["td-mpc", "--task", "dmc/cartpole-swingup", *_MODEL]),
     "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
     "DMControl from pixels": (
         1,

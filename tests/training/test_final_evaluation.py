@@ -13,7 +13,7 @@ from peer_rl.training.evaluate import Quota
 from peer_rl.training.files import read_json_lines
 
 FINAL = {"protocol.final_episodes": 5, "protocol.final_steps": 2600}
-SHORT = {"start_steps": 10, "batch_size": 8, "eval_every": 20, "eval_episodes": 2, "final_episodes": 7}
+SHORT = {"beta": 0.0, "start_steps": 10, "batch_size": 8, "eval_every": 20, "eval_episodes": 2, "final_episodes": 7}
 
 
 def lines(run: Path) -> list[dict]:

@@ -176,7 +176,7 @@ def test_a_service_that_cannot_be_reached_costs_one_line_and_not_the_run(tmp_pat
     mirror = WandB()
     monkeypatch.setitem(sys.modules, "wandb", Unreachable(breaks))
     run = train(tiny_config("dqn"), runs=tmp_path, mirrors=[mirror])
-    assert capsys.readouterr().err == "peer-rl: W&B cannot be used (no route to host); training goes on without it\n"
+    assert capsys.readouterr().err == "peer-rl: W&B cannot be used (no route to host); training continues without it\n"
     assert '"finished"' in (run / "status.json").read_text()
     assert sys.modules["wandb"].rows == (3 if breaks == "log" else 0)
 
@@ -215,7 +215,7 @@ def test_a_resumed_wandb_run_is_the_same_run_and_gets_no_row_twice(tmp_path, mon
     assert first.told["project"] == "mine"
     assert first.told["config"]["learning.gamma"] == tiny_config("dqn").learning.gamma
     assert min(first.steps) < 150 <= min(second.steps)
-    assert [step for step in first.steps if step >= 500] == second.steps
+    assert [step for step in first.steps if step >= 150] == second.steps
     assert first.code == second.code == 0
     monkeypatch.setitem(sys.modules, "wandb", Recorder(0))
     other = sys.modules["wandb"]

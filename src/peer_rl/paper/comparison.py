@@ -163,13 +163,21 @@ def statements(comparison: Comparison) -> dict[str, list[str]]:
                     f"{cell.label} against {cell.system.against} on {cell.task} {grid.budget.title}: the paper has "
                     f"{cell.published_difference:+g}, ours is {ours} ({words})."
                 )
-        lacking: dict[str, list[str]] = {}
-        for cell in grid.cells:
-            if cell.state in ("missing", "not available", "not reached"):
-                reason = f" ({cell.absent})" if cell.absent else ""
-                lacking.setdefault(f"{cell.label}: {cell.state}{reason}", []).append(cell.task)
-        found[_MISSING] += [f"{about} {grid.budget.title}, {_list(tasks)}." for about, tasks in lacking.items()]
+        found[_MISSING] += _absences(grid)
     return found
+
+
+def _absences(grid: Grid) -> list[str]:
+    """Which systems lack a number of ours and why; those that lack it for one reason on the same tasks together."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for cell in grid.cells:
+        if cell.state in ("missing", "not available", "not reached"):
+            reason = f" ({cell.absent})" if cell.absent else ""
+            tasks.setdefault((cell.label, cell.state + reason), []).append(cell.task)
+    systems: dict[tuple[str, str], list[str]] = {}
+    for (label, state), places in tasks.items():
+        systems.setdefault((state, _list(places)), []).append(label)
+    return [f"{', '.join(names)}: {state} {grid.budget.title}, {where}." for (state, where), names in systems.items()]
 
 
 def counts(comparison: Comparison) -> list[str]:
@@ -235,9 +243,9 @@ def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str,
     notes = notes_of(comparison.experiment.name)
     recounted = counts(comparison)
     parts: list[Part | None] = [Text(line, "warning") for line in warnings(comparison)]
+    parts += [*extra.pictures, *(Text(line, "soft") for line in extra.captions)]
     parts.append(Cards(statements(comparison)))
     parts += [Heading("The paper's counts, and ours"), Bullets(recounted)] if recounted else []
-    parts += [*extra.pictures, *(Text(line, "soft") for line in extra.captions)]
     parts.append(Details("The same curves one by one, to point at", [extra.charts]) if extra.charts else None)
     parts += [table for _, table in tables]
     parts.append(Details("Where the paper contradicts itself or its code", [Bullets(notes)]) if notes else None)

@@ -1,7 +1,7 @@
-"""Shifts, crops and changes of intensity of stacked frames (B, C, H, W), on their device and from a given generator.
+"""Augmentations of stacked frames (B, C, H, W), on their device and from a given generator.
 
-One draw serves all channels of a row, so that the frames of a stack move together. What needs no arithmetic takes
-and gives uint8 frames; the rest gives floats in [0, 1], more or less, which encoders read as they are.
+One draw serves all channels of a row, so that the frames of a stack move together. Shifts,
+crops and flips keep uint8 frames; the others return floats, about in [0, 1], which encoders read as they are.
 """
 
 from __future__ import annotations

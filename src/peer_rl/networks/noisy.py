@@ -21,7 +21,7 @@ class Noise(NamedTuple):
 class NoisyLinear(nn.Module):
     """y = (W + sigma_W * noise) x + b + sigma_b * noise; without noise the plain layer.
 
-    The noise is an argument, drawn by whoever calls: the layer holds nothing that a checkpoint would have to know.
+    The caller draws the noise and passes it in: the layer holds no state that a checkpoint would need.
     """
 
     def __init__(self, inputs: int, outputs: int, noise: float, rng: torch.Generator) -> None:

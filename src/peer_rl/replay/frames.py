@@ -123,7 +123,7 @@ class FrameStore:
 
 
 class Scratch:
-    """Arrays of one type for batches of frames, used again once nobody holds the batch any more.
+    """Arrays for batches of frames, reused once the batch is released.
 
     A fresh array of 90 MB costs as much in page faults as it takes to fill. Two are kept: the last batch is often
     still held while the next one is made.
@@ -135,7 +135,7 @@ class Scratch:
     def array(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """An array of any content. Hand out this very object, or a tensor made of it, never a slice of it.
 
-        A tensor holds the object that it was made of, and a slice would hold only what is below it.
+        A tensor references the array it was made of; a slice would reference only the array below it.
         """
         free = [whole for whole, handed_out in self._kept if handed_out() is None and whole.shape == shape]
         whole = free[0] if free else np.empty(shape, dtype)

@@ -14,7 +14,7 @@ _CONTROLLERS = {
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """Bytes that a process can get without anything being swapped or killed; None where nobody knows.
+    """Bytes that a process can get without swapping; None if unknown.
 
     On Linux what the system calls available, or less if a control group, such as a container's, sets a limit;
     elsewhere the physical memory.

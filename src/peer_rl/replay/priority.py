@@ -12,7 +12,7 @@ from peer_rl.replay.store import Array
 from peer_rl.replay.sumtree import SumTree
 
 _LEAST = 1e-8
-"""A priority below this counts as this: what is 0 today would never be drawn again."""
+"""Least priority: a transition of priority 0 would never be drawn again."""
 
 
 class PrioritisedSampler:
@@ -58,7 +58,7 @@ class PrioritisedSampler:
         return self.importance_start + (self.importance_final - self.importance_start) * risen
 
     def _follow(self, first: int, stop: int) -> None:
-        """The store has moved on: leaves of what is gone become 0, those of what is new the largest so far."""
+        """Follow the store: leaves of dropped transitions become 0, those of new ones the largest so far."""
         gone = np.arange(self._first, min(first, self._stop))
         new = np.arange(max(first, self._stop), stop)
         if len(gone) or len(new):

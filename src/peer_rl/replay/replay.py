@@ -1,4 +1,4 @@
-"""What the loop plays into and learns from: a store and a sampler."""
+"""A store and a sampler: what the loop adds transitions to and learns from."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Replay:
         self.sampler.update(priorities)
 
     def peek(self, rng: np.random.Generator) -> Batch:
-        """A batch to look at, drawn uniformly: whatever the sampler, it leaves no trace (law 2)."""
+        """A uniformly drawn batch for diagnostics, which changes no state of the sampler (law 2)."""
         transitions, _ = UniformSampler().draw(self.store.first, self.store.stop, self.batch_size, rng)
         return self.gather(transitions)
 

@@ -46,9 +46,9 @@ class AgentEntry:
     td_target: bool = True
     """Whether it learns from a TD target; without one there is nothing for PEER to regularize."""
     learning: type[Any] = LearningConfig
-    """Dataclass of what the loop decides."""
+    """Dataclass of replay and update schedule."""
     protocol: type[Any] = ProtocolConfig
-    """Dataclass of what is written down while training."""
+    """Dataclass of evaluation, diagnostics and logging."""
     packages: tuple[str, ...] = ()
     """Packages that it comes from, if it is not ours."""
     scripted: bool = False

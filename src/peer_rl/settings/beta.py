@@ -1,4 +1,4 @@
-"""The weight of the regularizer: which combinations of beta and regularizer are runs, and what is refused."""
+"""The weight of the regularizer: which combinations of beta and regularizer are allowed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_beta(config: AnyRunConfig) -> None:
 
 
 def check_weight(config: AnyRunConfig, *, given: Collection[str]) -> None:
-    """Refuse what contradicts itself among the settings that the user gave, or would be left out without a word."""
+    """Refuse given settings that contradict each other or would have no effect."""
     if config.beta == "auto":
         if config.regularizer != "cosine-peer" and "regularizer" in given:
             leave = f"leave out --regularizer {config.regularizer}, or give beta a number"

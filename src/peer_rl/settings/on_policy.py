@@ -22,7 +22,7 @@ class OnPolicyLearningConfig:
 
 @dataclass(frozen=True)
 class OnPolicyProtocolConfig:
-    """What is written down while training; there is no critic of (s, a) whose representation could be inspected."""
+    """Evaluation and logging; there is no critic of (s, a) to diagnose."""
 
     eval_every: int = of(5_000, SECTION_PYBULLET)
     """Agent steps between evaluations; 0 for none."""

@@ -35,11 +35,11 @@ class RainbowConfig:
     """Two streams, for the state's value and the actions' advantages."""
     double: bool = True
     """The online network chooses the next action and the target values it."""
-    epsilon_start: float = 1.0
+    epsilon_start: float = of(1.0, "Dopamine's atari_100k lab, OTRainbow")
     """Without noisy layers: probability of a random action when the random phase has ended."""
-    epsilon_final: float = 0.01
+    epsilon_final: float = of(0.01, "Dopamine's atari_100k lab, OTRainbow")
     """Without noisy layers: probability of a random action in the long run."""
-    epsilon_steps: int = 50_000
+    epsilon_steps: int = of(50_000, "Dopamine's atari_100k lab, OTRainbow")
     """Without noisy layers: acting steps over which it falls linearly; its own horizon, whatever --steps says."""
     target_every: int = of(2_000, TABLE_ATARI_CURL)
     """Updates between copies of the online network into the target network."""

@@ -23,7 +23,7 @@ class TRPOConfig:
     cg_iterations: int = 10
     """Iterations of conjugate gradients (Baselines: cg_iters)."""
     cg_damping: float = 0.1
-    """What is added to the diagonal of the Fisher matrix (Baselines: cg_damping)."""
+    """Damping added to the diagonal of the Fisher matrix (Baselines: cg_damping)."""
     line_search_shrink: float = 0.5
     """Factor on the step each time it is too long (Baselines trpo_mpi.py)."""
     line_search_tries: int = 10

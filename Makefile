@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 demo: .venv/.ready
-	$(BIN)/peer-rl reproduce gridworld --seeds 3
+	$(BIN)/peer-rl reproduce gridworld --seeds 2
 
 # Everything but what kills processes, starts Ray or a browser, trains to a threshold or builds the site.
 test: .venv/.ready

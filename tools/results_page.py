@@ -141,7 +141,10 @@ def gridworld_block(encoding: str = "", kind: str = "") -> str:
     if kind:
         tables = {heading.rpartition(": ")[2]: table for heading, table in all_tables(gridworld_studies()[encoding])}
         table = tables.get(kind.replace("claims", "the paper's claims"))
-        return f"{table.caption}\n\n{as_markdown(table.header, table.rows)}" if table else "No run yet.\n"
+        if table is None:
+            return "None of these runs is finished; `peer-rl sweep results/gridworld.toml` has them.\n"
+        picture = f"![Every control, {encoding} states](figures/gridworld-controls-{encoding}.png)\n\n"
+        return f"{picture * (kind == 'mechanism')}{table.caption}\n\n{as_markdown(table.header, table.rows)}"
     rows = []
     for name, study in sorted(gridworld_studies().items()):
         measured = {summaries[0].measure.name: summaries for summaries in study.summaries}

@@ -161,7 +161,7 @@ def test_the_report_comes_even_if_every_run_fails(tmp_path):
     (tmp_path / "runs/smoke/gridworld-paper").write_text("not a folder")
     result = peer_rl("reproduce", "gridworld", "--profile", "smoke", "--seeds", "1", cwd=tmp_path)
     assert result.returncode == 2
-    assert "0 of 2 planned runs finished" in result.stdout
+    assert "0 of 3 planned runs finished" in result.stdout
     assert "missing" in (tmp_path / "report/gridworld/report.html").read_text()
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from synthetic import write_lines, write_run
 
+from peer_rl.paper.report import write_report
 from peer_rl.report.findings import sort_findings, verdict
 from peer_rl.report.gridworld import (
     episode_lengths,
@@ -239,3 +240,16 @@ def test_without_controls_there_is_no_word_on_the_mechanism(tmp_path: Path) -> N
     write_pair(tmp_path)
     study = study_of(tmp_path)
     assert (controls(study), mechanism(study), mechanism_table(study)) == ([], {}, None)
+
+
+def test_a_report_draws_the_controls_and_only_the_papers_variants_in_figure_3(tmp_path: Path) -> None:
+    for seed in range(2):
+        for given in ({"beta": 0.0}, {"beta": 0.01}, {"beta": 0.01, "regularizer": "cosine-peer"}):
+            write_run(tmp_path / "runs", seed=seed, **given)
+    page = write_report(find_runs([tmp_path / "runs"]), tmp_path / "out", title="")
+    assert {path.name for path in (tmp_path / "out").glob("*.png")} >= {"figure3.png", "controls.png"}
+    assert (tmp_path / "out" / "controls.png").stat().st_size > 10_000
+    text = (tmp_path / "out" / "figure3.svg").read_text()
+    assert "PEER (beta" in text
+    assert "cosine-peer" not in text
+    assert "Controls: Norm of phi" in page.read_text()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 
@@ -73,9 +74,10 @@ def error_rate_table() -> Table:
         [title, *(f"{100 * found[name, count]:.1f} %" if (name, count) in found else "-" for count in PAIRS)]
         for name, title in titles.items()
     ]
+    error = 200 * math.sqrt(LEVEL * (1 - LEVEL) / content["simulations"])
     caption = (
         f"How often a verdict other than 'not decided' would come up without any effect: the highest of "
         f"{len(RETURNS)} distributions of returns ({', '.join(RETURNS)}), {content['simulations']:,} simulated "
-        "comparisons each."
+        f"comparisons each, so that two standard errors of a rate of 5 % are {error:.1f} points."
     )
     return Table(caption, ["verdict on", *(f"{count} pairs" for count in PAIRS)], rows)

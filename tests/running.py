@@ -90,6 +90,31 @@ _TD_MPC: dict[str, object] = {
     "settings.planner.iterations": 2,
 }
 
+_WORLD_MODEL: dict[str, object] = {
+    **{path: value for path, value in _CONTINUOUS.items() if "hidden" not in path},
+    "learning.update_every": 5,
+    "learning.updates": 1,
+    "learning.pretrain": 2,
+    "learning.batch_size": 4,
+    "learning.sequence_length": 4,
+    "settings.units": 8,
+    "settings.rssm.belief": 6,
+    "settings.rssm.hidden": 6,
+    "settings.rssm.variables": 3,
+}
+_PLANNER: dict[str, object] = {
+    "settings.planner.horizon": 3,
+    "settings.planner.samples": 8,
+    "settings.planner.elites": 2,
+    "settings.planner.iterations": 2,
+}
+_IMAGINATION: dict[str, object] = {"settings.imagined_steps": 4}
+_WORLD_FRAMES: dict[str, object] = {
+    **_SMALL_ENCODER,
+    "settings.decoder_channels": (4,),
+    "settings.decoder_kernels": (5, 6),
+}
+
 TINY: dict[str, tuple[str, dict[str, object]]] = {
     "dqn": (
         "gridworld/paper",
@@ -122,6 +147,15 @@ TINY: dict[str, tuple[str, dict[str, object]]] = {
     "td-mpc-pixels": (
         "pixel_envs:continuous_dot",
         {**_TD_MPC, **_SMALL_ENCODER, "learning.update_every": 5, "learning.batch_size": 8, "settings.shift": 1},
+    ),
+    "planet": ("gym/Pendulum-v1", {**_WORLD_MODEL, **_PLANNER}),
+    "planet-pixels": ("pixel_envs:continuous_dot", {**_WORLD_MODEL, **_PLANNER, **_WORLD_FRAMES}),
+    "dreamer": ("gym/Pendulum-v1", {**_WORLD_MODEL, **_IMAGINATION}),
+    "dreamer-pixels": ("pixel_envs:continuous_dot", {**_WORLD_MODEL, **_IMAGINATION, **_WORLD_FRAMES}),
+    "dreamer-v2": ("gym/CartPole-v1", {**_WORLD_MODEL, **_IMAGINATION, "settings.rssm.classes": 3}),
+    "dreamer-v2-pixels": (
+        "pixel_envs:continuous_dot",
+        {**_WORLD_MODEL, **_IMAGINATION, **_WORLD_FRAMES, "settings.rssm.classes": 3},
     ),
     "ppo": (
         "gym/InvertedPendulum-v5",

@@ -57,15 +57,6 @@ class Agent(Actor, Protocol):
 
     regularizer: Regularizer
 
-    def value(self, obs: Array) -> Tensor:
-        """The critic's value of each observation under the greedy policy, (B,)."""
-
-    def temporal_difference(self, batch: Any, rng: Stream) -> TD:
-        """The critic's TD loss on a batch and the features behind it; changes nothing."""
-
-    def critic_parameters(self) -> list[Tensor]:
-        """What the critic's loss trains."""
-
     def update(self, batch: Any, *, index: int, rng: Stream) -> Update:
         """Learn from one Batch, or from Sequences if its settings ask for them; ``index`` counts updates from 0."""
 
@@ -74,6 +65,19 @@ class Agent(Actor, Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of ``state_dict``."""
+
+
+class CriticAgent(Agent, Protocol):
+    """An agent whose critic learns from a TD target, so that PEER and the diagnostics apply to it."""
+
+    def value(self, obs: Array) -> Tensor:
+        """The critic's value of each observation under the greedy policy, (B,)."""
+
+    def temporal_difference(self, batch: Any, rng: Stream) -> TD:
+        """The critic's TD loss on a batch and the features behind it; changes nothing."""
+
+    def critic_parameters(self) -> list[Tensor]:
+        """What the critic's loss trains."""
 
 
 class Stateful:

@@ -10,7 +10,10 @@ import torch
 from peer_rl.agents import Agent, curl_rainbow, curl_sac, custom, drq_dqn, drq_sac, metd3, rainbow, redq, sac, sac_ae
 from peer_rl.agents.checks import check_agent
 from peer_rl.agents.dqn import DQN
+from peer_rl.agents.dreamer import Dreamer
+from peer_rl.agents.dreamer_v2 import DreamerV2
 from peer_rl.agents.drq_v2 import DrQv2
+from peer_rl.agents.planet import PlaNet
 from peer_rl.agents.td3 import TD3
 from peer_rl.agents.td_mpc import TDMPC
 from peer_rl.envs.spec import EnvSpec
@@ -26,10 +29,16 @@ BUILDERS: dict[str, Callable[..., Agent]] = {
     "curl-rainbow": curl_rainbow.build,
     "curl-sac": curl_sac.build,
     "dqn": DQN,
+    "dreamer": Dreamer,
+    "dreamer-pixels": Dreamer,
+    "dreamer-v2": DreamerV2,
+    "dreamer-v2-pixels": DreamerV2,
     "drq-dqn": drq_dqn.build,
     "drq-sac": drq_sac.build,
     "drq-v2": DrQv2,
     "metd3": metd3.build,
+    "planet": PlaNet,
+    "planet-pixels": PlaNet,
     "rainbow": rainbow.build,
     "redq": redq.build,
     "sac": sac.build,

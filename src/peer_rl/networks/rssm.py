@@ -40,7 +40,7 @@ class State(NamedTuple):
         """The same without a gradient."""
         return State(*(part.detach() for part in self))
 
-    def rows(self, index: Tensor | slice) -> State:
+    def rows(self, index: Tensor | slice | int) -> State:
         """Some of the rows."""
         return State(*(part[index] for part in self))
 

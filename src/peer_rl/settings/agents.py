@@ -10,11 +10,14 @@ from peer_rl.settings.curl_rainbow import CURLRainbowConfig
 from peer_rl.settings.curl_sac import CURLSACConfig, CURLSACLearning
 from peer_rl.settings.custom import CustomConfig, is_custom
 from peer_rl.settings.dqn import DQNConfig, DQNLearning
+from peer_rl.settings.dreamer import DreamerConfig, DreamerLearning
+from peer_rl.settings.dreamer_v2 import DreamerV2Config, DreamerV2Learning
 from peer_rl.settings.drq_dqn import DrQDQNConfig, DrQDQNLearning
 from peer_rl.settings.drq_sac import DrQSACConfig, DrQSACLearning
 from peer_rl.settings.drq_v2 import DrQv2Config, DrQv2Learning
 from peer_rl.settings.metd3 import METD3Config
 from peer_rl.settings.on_policy import OnPolicyLearningConfig, OnPolicyProtocolConfig
+from peer_rl.settings.planet import PlaNetConfig, PlaNetLearning
 from peer_rl.settings.ppo import PPOConfig
 from peer_rl.settings.rainbow import RainbowConfig, RainbowLearning
 from peer_rl.settings.redq import REDQConfig, REDQLearning
@@ -25,6 +28,7 @@ from peer_rl.settings.script import FunctionProtocol, ModelProtocol, ScriptConfi
 from peer_rl.settings.td3 import TD3Config
 from peer_rl.settings.td_mpc import TDMPCConfig, TDMPCLearning, TDMPCProtocol
 from peer_rl.settings.trpo import TRPOConfig
+from peer_rl.settings.world_model import WorldModelProtocol
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,72 @@ AGENTS: dict[str, AgentEntry] = {
         beta=5e-4,
         about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
         learning=RainbowLearning,
+    ),
+    "planet": AgentEntry(
+        settings=PlaNetConfig,
+        actions="continuous",
+        observations="vectors",
+        beta=0.0,
+        about="A world model and the cross-entropy method, from state",
+        backbone=False,
+        td_target=False,
+        learning=PlaNetLearning,
+        protocol=WorldModelProtocol,
+    ),
+    "planet-pixels": AgentEntry(
+        settings=PlaNetConfig,
+        actions="continuous",
+        observations="frames",
+        beta=0.0,
+        about="The same on frames: the paper's PlaNet on DMControl",
+        backbone=False,
+        td_target=False,
+        learning=PlaNetLearning,
+        protocol=WorldModelProtocol,
+    ),
+    "dreamer": AgentEntry(
+        settings=DreamerConfig,
+        actions="continuous",
+        observations="vectors",
+        beta=0.0,
+        about="A world model and a policy learned in imagination, from state",
+        backbone=False,
+        td_target=False,
+        learning=DreamerLearning,
+        protocol=WorldModelProtocol,
+    ),
+    "dreamer-pixels": AgentEntry(
+        settings=DreamerConfig,
+        actions="continuous",
+        observations="frames",
+        beta=0.0,
+        about="The same on frames: the paper's Dreamer on DMControl",
+        backbone=False,
+        td_target=False,
+        learning=DreamerLearning,
+        protocol=WorldModelProtocol,
+    ),
+    "dreamer-v2": AgentEntry(
+        settings=DreamerV2Config,
+        actions="either",
+        observations="vectors",
+        beta=0.0,
+        about="Dreamer with categorical states, KL balancing and a slow critic, from state",
+        backbone=False,
+        td_target=False,
+        learning=DreamerV2Learning,
+        protocol=WorldModelProtocol,
+    ),
+    "dreamer-v2-pixels": AgentEntry(
+        settings=DreamerV2Config,
+        actions="either",
+        observations="frames",
+        beta=0.0,
+        about="The same on frames: the paper's Dreamer-V2",
+        backbone=False,
+        td_target=False,
+        learning=DreamerV2Learning,
+        protocol=WorldModelProtocol,
     ),
     "ppo": AgentEntry(
         settings=PPOConfig,

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from peer_rl.settings.fields import check_not_negative, check_positive, of
+from peer_rl.errors import ConfigError
+from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.replay import SequenceConfig
+from peer_rl.settings.run import ProtocolConfig
 
 PLANET_CODE = "the PlaNet authors' code"
+DREAMER_CODE = "the Dreamer authors' code"
+DREAMER_V2_CODE = "the Dreamer-V2 authors' code"
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class RSSMConfig:
     """The stochastic state: independent Gaussians, or one-hot vectors with straight-through gradients."""
     variables: int = of(30, PLANET_CODE)
     """Number of Gaussians, or of categorical variables."""
-    classes: int = of(32, "the Dreamer-V2 authors' code; no effect on Gaussians")
+    classes: int = of(32, DREAMER_V2_CODE + "; no effect on Gaussians")
     """Classes of each categorical variable."""
     least_std: float = of(0.1, PLANET_CODE)
     """Smallest standard deviation of a Gaussian state."""
@@ -35,3 +41,81 @@ class RSSMConfig:
         for name in ("belief", "hidden", "variables", "classes"):
             check_positive(f"rssm.{name}", getattr(self, name))
         check_not_negative("rssm.least_std", self.least_std)
+
+
+@dataclass(frozen=True)
+class WorldModelConfig:
+    """The world model's networks and losses."""
+
+    model_learning_rate: float = of(1e-3, PLANET_CODE)
+    """Adam's learning rate for the world model."""
+    model_epsilon: float = of(1e-4, PLANET_CODE)
+    """Adam's epsilon for the world model."""
+    max_gradient_norm: float = of(1000.0, PLANET_CODE)
+    """Gradients with a larger norm are scaled down to it, those of each loss by themselves."""
+    free_nats: float = of(3.0, PLANET_CODE)
+    """KL divergence of posterior and prior that costs nothing."""
+    free_nats_per_step: bool = of(True, PLANET_CODE)
+    """Grant the free nats to every step, rather than to the mean over batch and time."""
+    kl_balance: float = of(0.5, PLANET_CODE + ": none, which is an equal share")
+    """Fraction of the KL's gradient that trains the prior, rather than the posterior."""
+    kl_weight: float = of(1.0, PLANET_CODE)
+    """Weight of the KL divergence."""
+    reward_weight: float = of(10.0, PLANET_CODE)
+    """Weight of the loss of predicted rewards."""
+    predict_end: bool = of(True, "ours: tasks may terminate; off on DMControl, where none does")
+    """Learn to predict whether an episode ends, and stop imagined returns there."""
+    end_weight: float = of(5.0, DREAMER_V2_CODE)
+    """Weight of the loss of predicted ends of episodes."""
+    image_bits: int = of(5, PLANET_CODE)
+    """Bits of a frame's intensities that the model sees, with uniform noise of one level; 8 for all, without noise."""
+    units: int = of(300, PLANET_CODE)
+    """Units of the hidden layers of every head, and of a state vector's encoder and decoder."""
+    reward_layers: int = of(3, PLANET_CODE)
+    """Hidden layers of the reward's and the end's head."""
+    vector_layers: int = of(2, "ours: the published models read frames")
+    """Hidden layers of a state vector's encoder and decoder."""
+    decoder_channels: tuple[int, ...] = of((128, 64, 32), PLANET_CODE)
+    """Filters of each transposed convolution but the last, which gives the frame."""
+    decoder_kernels: tuple[int, ...] = of((5, 5, 6, 6), PLANET_CODE)
+    """Side of each transposed convolution's filters; strides are 2."""
+    rssm: RSSMConfig = part(RSSMConfig())
+    """The recurrent state-space model."""
+    encoder: EncoderConfig = part(
+        EncoderConfig(channels=(32, 64, 128, 256), kernels=(4, 4, 4, 4), strides=(2, 2, 2, 2)),
+        channels=PLANET_CODE,
+        kernels=PLANET_CODE,
+        strides=PLANET_CODE,
+    )
+    """The convolutions, for observations that are frames."""
+
+    def __post_init__(self) -> None:
+        for name in ("model_learning_rate", "model_epsilon", "max_gradient_norm", "units", "reward_layers"):
+            check_positive(name, getattr(self, name))
+        for name in ("free_nats", "kl_weight", "reward_weight", "end_weight", "vector_layers"):
+            check_not_negative(name, getattr(self, name))
+        check_fraction("kl_balance", self.kl_balance)
+        if not 1 <= self.image_bits <= 8:
+            raise ConfigError(f"image_bits must be from 1 to 8, but is {self.image_bits}")
+        if len(self.decoder_kernels) != len(self.decoder_channels) + 1:
+            raise ConfigError(
+                f"decoder_kernels must have one entry more than decoder_channels, not {len(self.decoder_kernels)} "
+                f"and {len(self.decoder_channels)}"
+            )
+
+
+@dataclass(frozen=True)
+class WorldModelLearning(SequenceConfig):
+    """Replay and update schedule of PlaNet."""
+
+    gamma: float = of(0.99, DREAMER_CODE)
+    sequence_length: int = of(49, PLANET_CODE + ": 50 observations")
+    batch_size: int = of(50, PLANET_CODE)
+    buffer_size: int = of(1_000_000, "ours: the authors keep every episode")
+
+
+@dataclass(frozen=True)
+class WorldModelProtocol(ProtocolConfig):
+    """What the world models write down while training."""
+
+    diagnose_every: int = of(0, "ours: there is no critic with a TD target to diagnose")

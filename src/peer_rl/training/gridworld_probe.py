@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from peer_rl.agents import Agent
+from peer_rl.agents import CriticAgent
 from peer_rl.envs.gridworld import GOAL, REWARD, S1, S2, STATES, move
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.plugin import Features
@@ -16,7 +16,7 @@ from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 
 
-def probe(agent: Agent, spec: EnvSpec, rng: Stream) -> dict[str, Any]:
+def probe(agent: CriticAgent, spec: EnvSpec, rng: Stream) -> dict[str, Any]:
     """Figure 3's quantities: every state but S_T with its greedy action.
 
     (b) mean cosine of phi(s) and the target's phi(s'), (c) max Q(S_1) - max Q(S_2), (a) max Q of every state.

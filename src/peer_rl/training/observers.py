@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from peer_rl.agents import Actor, Agent
+from peer_rl.agents import Actor, Agent, CriticAgent
 from peer_rl.envs.make import env_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import RunError
 from peer_rl.replay.replay import Replay
 from peer_rl.rng import Stream, episode_seed
+from peer_rl.settings import find_agent
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 from peer_rl.training.evaluate import Evaluation, Quota, evaluate
@@ -211,6 +212,7 @@ class Observers(Recorder):
         self.probe = probe if find_task(config.task).suite == "gridworld" else None
         self.window = Window()
         self.diagnosed_at = -1
+        self.has_critic = find_agent(config.agent).td_target
 
     def add(self, metrics: dict[str, Tensor]) -> None:
         """Add one update's metrics to the current window."""
@@ -221,7 +223,8 @@ class Observers(Recorder):
         step, protocol = self.progress.step, self.config.protocol
         if step % protocol.log_every == 0 or final:
             self._log_window()
-        if _due(step, protocol.diagnose_every, final) and self.progress.updates and self.diagnosed_at != step:
+        due = _due(step, protocol.diagnose_every, final) and self.diagnosed_at != step
+        if due and self.has_critic and self.progress.updates:
             self._diagnose()
         if self.evaluation_due(final=final):
             self.evaluate(final=final)
@@ -243,10 +246,11 @@ class Observers(Recorder):
 
     def _diagnose(self) -> None:
         self.diagnosed_at = self.progress.step
+        agent = cast(CriticAgent, self.agent)
         try:
-            found = measure(self.agent, self.replay, self.rng)
+            found = measure(agent, self.replay, self.rng)
             if self.probe is not None:
-                found |= self.probe(self.agent, self.spec, self.rng)
+                found |= self.probe(agent, self.spec, self.rng)
         except ValueError as error:  # features that are not finite
             raise self.run.stopped(self.progress.step, str(error)) from error
         cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))

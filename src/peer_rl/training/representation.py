@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
-from peer_rl.agents import Agent
+from peer_rl.agents import CriticAgent
 from peer_rl.plugin import Features
 from peer_rl.plugin.diagnostics import diagnose_features, drd, gradient_ratio
 from peer_rl.replay.replay import Replay
 from peer_rl.rng import Stream
 
 
-def measure(agent: Agent, replay: Replay, rng: Stream) -> dict[str, Any]:
+def measure(agent: CriticAgent, replay: Replay, rng: Stream) -> dict[str, Any]:
     """DRD, cosine, norms, rank and gradient ratio; changes neither agent nor replay."""
     # not compiled: the ratio takes two gradients of one graph, and a compiled graph gives only one
     with torch.enable_grad(), torch.compiler.set_stance("force_eager"):

@@ -14,7 +14,7 @@ from peer_rl.bench.renderers import measure_renderers
 from peer_rl.bench.replays import CASES, measure_replay
 from peer_rl.bench.updates import td3_products
 from peer_rl.envs.headless import found_backends
-from peer_rl.launch.estimate import random_frames
+from peer_rl.launch.random_batches import random_frames
 from peer_rl.settings import configure
 
 

@@ -5,6 +5,7 @@ import torch
 
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.launch import estimate
+from peer_rl.launch.random_batches import random_sequences
 from peer_rl.settings import configure
 
 pytestmark = pytest.mark.filterwarnings("ignore:phi has negative entries")
@@ -15,7 +16,7 @@ FRAMES = EnvSpec((6, 8, 8), "uint8", stack=2, action_shape=(2,), action_low=(-1.
 @pytest.mark.parametrize("spec", [STATE, FRAMES], ids=["state", "frames"])
 def test_random_windows_are_whole_and_of_the_runs_size(spec):
     learning = configure("td-mpc", "dmc/cartpole-swingup", profile="smoke", batch_size=7).learning
-    batch = estimate.random_sequences(spec, learning, torch.device("cpu"))
+    batch = random_sequences(spec, learning, torch.device("cpu"))
     assert batch.obs.shape == (learning.sequence_length + 1, 7, *spec.observation_shape)
     assert batch.mask.all()
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from peer_rl.agents.make import build_agent
 from peer_rl.bench.updates import in_turns, ratio
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.launch.estimate import random_frames
+from peer_rl.launch.random_batches import random_frames
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure

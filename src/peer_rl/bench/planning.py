@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from peer_rl.agents.make import build_agent
 from peer_rl.bench.updates import in_turns, ratio
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.launch.estimate import random_sequences
+from peer_rl.launch.random_batches import random_sequences
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.settings.run import AnyRunConfig

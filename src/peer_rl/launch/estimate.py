@@ -35,11 +35,7 @@ from peer_rl.settings.tasks import find_task
 from peer_rl.training.rundir import read_json
 
 if TYPE_CHECKING:
-    import torch
-
     from peer_rl.envs.spec import EnvSpec
-    from peer_rl.replay.sequences import Sequences
-    from peer_rl.replay.store import Batch
 
 Kind = tuple[str, str, str]
 """(agent, suite, profile): runs of one kind take about the same time per step."""
@@ -235,6 +231,7 @@ def measure_cost(config: AnyRunConfig, *, begin: int = 0) -> Cost:
     from peer_rl.agents.make import build_agent
     from peer_rl.envs.make import env_of, spec_of
     from peer_rl.launch.api import resolve_device
+    from peer_rl.launch.random_batches import random_batch
     from peer_rl.replay.make import make_replay
     from peer_rl.rng import Stream
     from peer_rl.training.memory import keep_freed_memory
@@ -272,48 +269,6 @@ def count_cost(config: AnyRunConfig, begin: int, **seconds: float) -> Cost:
     episode = config.max_episode_steps or _EPISODE_FRAMES["dmc"] // (config.action_repeat or 1)
     evaluated = evaluations * protocol.eval_episodes * episode
     return Cost(updates=updates, played_steps=steps - begin + evaluated, **seconds)
-
-
-def random_frames(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
-    """Transitions of noise; s and s' share no frame, as the replay gives them with returns of several steps."""
-    from peer_rl.replay.store import Batch
-
-    rng = np.random.default_rng(0)
-    obs, next_obs = rng.integers(256, size=(2, rows, *spec.observation_shape), dtype=np.uint8)
-    columns: dict[str, Any] = {
-        "action": rng.uniform(-1, 1, (rows, spec.action_size)).astype(np.float32),
-        "reward": rng.uniform(0, 1, rows).astype(np.float32),
-        "discount": np.full(rows, 0.99, np.float32),
-    }
-    return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
-
-
-def random_sequences(spec: EnvSpec, learning: SequenceConfig, device: torch.device) -> Sequences:
-    """Whole windows of noise."""
-    from peer_rl.replay.make import make_replay
-
-    rng, shape = np.random.default_rng(0), spec.observation_shape
-    rows = learning.sequence_length + learning.batch_size
-    small = replace(learning, buffer_size=max(rows + spec.stack, learning.batch_size))
-    replay = make_replay(small, spec, device)
-    frame = shape[0] // spec.stack if spec.is_image else shape[0]
-    obs = np.zeros(shape, spec.observation_dtype)
-    for _ in range(rows):
-        newest = rng.integers(1, 256, (frame, *shape[1:])) if spec.is_image else rng.normal(size=shape)
-        following = np.concatenate([obs, newest.astype(obs.dtype)])[-shape[0] :]
-        action = rng.uniform(-1, 1, spec.action_size).astype(np.float32)
-        replay.add(obs=obs, action=action, reward=rng.uniform(), next_obs=following, discount=1.0, last=False)
-        obs = following
-    first = replay.store.first
-    found: Sequences = replay.gather(np.arange(first, first + learning.batch_size))  # type: ignore[assignment]
-    return found
-
-
-def random_batch(spec: EnvSpec, config: AnyRunConfig, device: torch.device) -> Batch:
-    """What the run's replay gives: transitions of noise, or windows of them."""
-    if isinstance(config.learning, SequenceConfig):
-        return random_sequences(spec, config.learning, device)
-    return random_frames(spec, config.learning.batch_size, device)
 
 
 def _median_seconds(act: Callable[[], None]) -> float:

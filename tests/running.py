@@ -23,6 +23,8 @@ from peer_rl.training.trees import unpack
 
 OURS = sorted(name for name, entry in AGENTS.items() if not entry.packages)
 """The agents that keep every law; Stable-Baselines3's have tests/contracts/test_sb3_agents.py."""
+REGULARIZED = [name for name in OURS if AGENTS[name].td_target]
+"""Those that PEER applies to."""
 
 _SMALL_NETWORKS = {"settings.actor.hidden": (16, 16), "settings.critic.hidden": (16, 16)}
 _CONTINUOUS: dict[str, object] = {
@@ -232,7 +234,9 @@ FAST: dict[str, dict[str, object]] = {
 """Settings with which every agent learns the value of a toy task in 1,500 steps."""
 
 
-PIXELS = {"drq-dqn", "rainbow", "curl-rainbow", "curl-sac", "drq-sac", "sac-ae", "drq-v2", "td-mpc-pixels"}
+PIXELS = {"drq-dqn", "rainbow", "curl-rainbow", "curl-sac", "drq-sac", "sac-ae", "drq-v2"} | {
+    name for name in OURS if name.endswith("-pixels")
+}
 """Agents whose tiny runs are on frames."""
 
 
@@ -244,9 +248,9 @@ def toy(agent: str, name: str) -> str:
 
 def toy_config(agent: str, name: str, **changes: object):
     """The agent's tiny run, on a toy task, with fast learning."""
-    assert set(FAST) == set(OURS), "every agent needs settings for fast learning"
+    assert set(FAST) == set(REGULARIZED), "every such agent needs settings for fast learning"
     often = {"learning.update_every": 2} if agent in PIXELS else {}
-    config = tiny_config(agent, **{**often, **FAST[agent], **changes})
+    config = tiny_config(agent, **{**often, **FAST.get(agent, {}), **changes})
     return dataclasses.replace(config, task=toy(agent, name), encoding="one-hot")
 
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from running import OURS, final, interrupted_at, leavings, tiny_config, tiny_run, toy_config, weights
+from running import OURS, REGULARIZED, final, interrupted_at, leavings, tiny_config, tiny_run, toy_config, weights
 
 from peer_rl.agents.make import build_agent
 from peer_rl.envs.make import env_of, spec_of
@@ -23,7 +23,7 @@ from peer_rl.training.rundir import LOGS, RunDirectory, read_config
 from peer_rl.training.trees import pack, unpack
 
 each = pytest.mark.parametrize("agent", OURS)
-each_with_beta = pytest.mark.parametrize("agent", [name for name in OURS if AGENTS[name].td_target])
+each_with_beta = pytest.mark.parametrize("agent", REGULARIZED)
 pytestmark = pytest.mark.filterwarnings("ignore:phi has negative entries")  # td-mpc's features are an ELU's
 CPU = torch.device("cpu")
 
@@ -175,7 +175,7 @@ class TestLaw4:
 
 
 @pytest.mark.slow
-@each
+@each_with_beta
 def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
     """Reward 1 a step, gamma 0.5: worth 2 if the episode is only cut off, 1 if it ends."""
     worth = {}

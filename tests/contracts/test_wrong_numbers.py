@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 import toy_envs
-from running import OURS, PIXELS, final, tiny_config, toy_config
+from running import OURS, PIXELS, REGULARIZED, final, tiny_config, toy_config
 
 import peer_rl
+from peer_rl.agents.planet import PlaNet
 from peer_rl.agents.td_mpc import TDMPC
 from peer_rl.errors import RunError
 from peer_rl.launch.api import train
@@ -20,10 +21,8 @@ from peer_rl.training.checkpoint import Checkpoints
 from peer_rl.training.rundir import run_path
 from peer_rl.training.trees import all_finite
 
-pytestmark = [
-    pytest.mark.parametrize("agent", OURS),
-    pytest.mark.filterwarnings("ignore:phi has negative entries"),  # td-mpc's features are an ELU's
-]
+pytestmark = pytest.mark.filterwarnings("ignore:phi has negative entries")  # td-mpc's features are an ELU's
+each = pytest.mark.parametrize("agent", OURS)
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +47,7 @@ def complaint(config, runs, *, episodes: int) -> tuple[str, int]:
     return said, steps[-1]
 
 
+@each
 @pytest.mark.parametrize(
     ("task", "words"),
     [
@@ -63,6 +63,7 @@ def test_from_the_environment(agent, task, words, tmp_path):
     assert 140 < kept < 249, "episodes are one step long"
 
 
+@each
 def test_from_the_environment_of_the_evaluation(agent, tmp_path, monkeypatch):
     if agent in PIXELS:
         pytest.skip("a uint8 is always finite")
@@ -72,16 +73,20 @@ def test_from_the_environment_of_the_evaluation(agent, tmp_path, monkeypatch):
     assert kept < 100
 
 
+@each
 @pytest.mark.parametrize("beta", [0.0, 5e-4])
 def test_from_a_loss_that_diverges(agent, beta, tmp_path):
-    names = [name for name in ("learning_rate", "critic_learning_rate") if hasattr(AGENTS[agent].settings(), name)]
-    config = tiny_config(agent, beta=beta, **{f"settings.{name}": 1e30 for name in names})
+    rates = ("learning_rate", "critic_learning_rate", "model_learning_rate")
+    names = [name for name in rates if hasattr(AGENTS[agent].settings(), name)]
+    weight = {"beta": beta} if agent in REGULARIZED else {}
+    config = tiny_config(agent, **weight, **{f"settings.{name}": 1e30 for name in names})
     said, kept = complaint(config, tmp_path, episodes=1)
     stopped = re.match(r"stopped at step (\d+): .*(nan|inf|NaN|not finite)", said)
     assert stopped, said
     assert kept <= int(stopped[1])
 
 
+@pytest.mark.parametrize("agent", REGULARIZED)
 def test_from_a_gradient(agent, tmp_path):
     """The TD loss stays finite; a later loss of the same update tells, or else the only checkpoint looks at weights."""
     first_update = tiny_config(agent).learning.start_steps + tiny_config(agent).learning.update_every
@@ -95,24 +100,27 @@ def test_from_a_gradient(agent, tmp_path):
     assert not list(tmp_path.rglob("agent.safetensors"))
 
 
+@pytest.mark.parametrize("agent", [name for name in OURS if AGENTS[name].actions == "continuous"])
 def test_from_the_agents_action(agent, tmp_path, monkeypatch):
     """A simulator never sees it."""
-    if AGENTS[agent].actions == "discrete":
-        pytest.skip("an integer is always finite")
     config = toy_config(agent, "choice")
     module = torch.nn.Module
 
     def spoilt(self, *arguments, **keywords):
         output = call(self, *arguments, **keywords)
         first = output[0] if isinstance(output, tuple) else output
-        poison = "Actor" in type(self).__name__ and isinstance(first, torch.Tensor) and len(first) == 1
+        poison = (
+            type(self).__name__.endswith(("Actor", "Policy", "Gaussian"))
+            and isinstance(first, torch.Tensor)
+            and len(first) == 1
+        )
         if poison and not isinstance(output, tuple):
             return output * math.nan
         return (output[0] * math.nan, *output[1:]) if poison else output
 
     call = module.__call__
     monkeypatch.setattr(module, "__call__", spoilt)
-    if agent.startswith("td-mpc"):  # a planner's actions come from values
-        monkeypatch.setattr(TDMPC, "_returns", lambda self, z, actions, rng: actions.sum((0, 2)) * math.nan)
+    for planner in (TDMPC, PlaNet):  # a planner's actions come from values
+        monkeypatch.setattr(planner, "_returns", lambda self, start, actions, rng: actions.sum((0, 2)) * math.nan)
     with pytest.raises(RunError, match=r"stopped at step 100: the agent's action became \[nan\]"):
         train(config, runs=tmp_path)

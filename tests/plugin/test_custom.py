@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from running import OURS, command, final, interrupted_at, leavings, peer_rl, tiny_run
+from running import REGULARIZED, command, final, interrupted_at, leavings, peer_rl, tiny_run
 from torch import Tensor
 
 from peer_rl.errors import ConfigError, RunError
@@ -194,7 +194,7 @@ def test_row_weights_enter_a_wrapped_mean() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::peer_rl.plugin.features.SignedFeaturesWarning")  # TD-MPC's ELU
-@pytest.mark.parametrize("agent", OURS)
+@pytest.mark.parametrize("agent", REGULARIZED)
 def test_every_agent_trains_with_a_wrapped_function(agent: str, tmp_path: Path) -> None:
     """PEER's formula, as a function of the user's, trains what PEER trains; without it something else comes out."""
     short = {"steps": 110, "protocol.eval_every": 0, "protocol.diagnose_every": 0}

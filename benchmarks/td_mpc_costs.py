@@ -20,7 +20,7 @@ import torch
 from peer_rl.agents.make import build_agent
 from peer_rl.bench.passes import cartpole
 from peer_rl.bench.planning import STATE
-from peer_rl.launch.estimate import count_cost
+from peer_rl.launch.cost import count_cost
 from peer_rl.launch.random_batches import random_sequences
 from peer_rl.plugin import SignedFeaturesWarning
 from peer_rl.rng import Stream

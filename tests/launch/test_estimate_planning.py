@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.launch import estimate
+from peer_rl.launch import cost as costs
 from peer_rl.launch.random_batches import random_sequences
 from peer_rl.settings import configure
 
@@ -23,14 +23,14 @@ def test_random_windows_are_whole_and_of_the_runs_size(spec):
 
 def test_the_first_round_of_updates_is_counted():
     config = configure("td-mpc", "dmc/cartpole-swingup")
-    cost = estimate.count_cost(config, 0, update_seconds=1.0, step_seconds=0.0)
+    cost = costs.count_cost(config, 0, update_seconds=1.0, step_seconds=0.0)
     assert cost.updates == 62_500 - 5_000 + 5_000
-    assert estimate.count_cost(config, 10_000, update_seconds=1.0, step_seconds=0.0).updates == 52_500
+    assert costs.count_cost(config, 10_000, update_seconds=1.0, step_seconds=0.0).updates == 52_500
 
 
 def test_a_run_that_plans_is_told_from_state_too():
     small = {"batch_size": 8, "hidden": 8, "latent": 4, "planner.samples": 8, "planner.elites": 2}
-    told = estimate.expected_time(configure("td-mpc", "dmc/cartpole-swingup", profile="smoke", **small))
+    told = costs.expected_time(configure("td-mpc", "dmc/cartpole-swingup", profile="smoke", **small))
     assert told.startswith("about ")
     assert "s an update" in told
-    assert estimate.expected_time(configure("sac", "dmc/cartpole-swingup", profile="smoke")) == ""
+    assert costs.expected_time(configure("sac", "dmc/cartpole-swingup", profile="smoke")) == ""

@@ -57,6 +57,8 @@ def test_a_lost_life_stops_bootstrapping_and_nothing_else(stored, tmp_path):
 
 
 def test_truncation_is_the_last_row_and_bootstraps(stored, tmp_path):
-    config = configure("dqn", "toy_envs:truncating", steps=8, start_steps=4, batch_size=4, lost_life_ends=True)
+    config = configure(
+        "dqn", "toy_envs:truncating", steps=8, start_steps=4, batch_size=4, lost_life_ends=True, beta=0.0
+    )
     train(config, runs=tmp_path)
     assert [(row["discount"], row["last"]) for row in stored[:4]] == 2 * [(1.0, False), (1.0, True)]

@@ -163,7 +163,7 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
     """The paper's settings for pixels and for planning take days without a GPU."""
-    from peer_rl.launch.estimate import expected_time
+    from peer_rl.launch.cost import expected_time
     from peer_rl.training.rundir import read_json, run_path
 
     status = run_path(options.run, options.runs) / "status.json"

@@ -1,5 +1,5 @@
 """Starting runs: one from Python (`api`), many from a sweep or a search, on this machine or on Ray.
 
 `sweep` and `search` make `jobs`; an `engine`, which is `local_engine` or `ray_engine`, runs each in a `child` process.
-`estimate` says how much time and memory a run will take, `progress` how far it is.
+`estimate` and `cost` say how much time and memory a run will take, `progress` how far it is.
 """

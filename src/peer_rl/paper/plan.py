@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
-from peer_rl.launch.estimate import PROGRAM_BYTES, amount, duration, estimate_memory, find_paces, kind_of
+from peer_rl.launch.cost import duration
+from peer_rl.launch.estimate import PROGRAM_BYTES, amount, estimate_memory, find_paces, kind_of
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.paper.catalogue import BETA, Experiment, Part, System
 from peer_rl.replay.memory import available_memory

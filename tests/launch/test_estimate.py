@@ -9,7 +9,7 @@ from rendering import HAS_GL
 from running import leavings, peer_rl
 
 from peer_rl.errors import ConfigError
-from peer_rl.launch import cost
+from peer_rl.launch import cost as costs
 from peer_rl.launch.cost import Cost, duration, expected_time
 from peer_rl.replay import make
 from peer_rl.settings import configure
@@ -37,9 +37,9 @@ def test_long_runs_name_the_small_profile(monkeypatch):
 
     def measure(config, *, begin=0):
         update, step = cost[config.profile]
-        return cost.count_cost(config, begin, update_seconds=update, step_seconds=step)
+        return costs.count_cost(config, begin, update_seconds=update, step_seconds=step)
 
-    monkeypatch.setattr(cost, "measure_cost", measure)
+    monkeypatch.setattr(costs, "measure_cost", measure)
     words = "about 5 days on this machine (7 s an update); --profile small takes about 29 minutes"
     assert expected_time(config) == words
     assert expected_time(config, begin=62_000) == "about 59 minutes on this machine (7 s an update)"
@@ -49,13 +49,13 @@ def test_long_runs_name_the_small_profile(monkeypatch):
 def test_updates_and_steps_of_a_run_are_counted():
     """500k frames at a repeat of 8: 50 evaluations of 10 episodes; a quarter is done already in the second."""
     config = configure("curl-sac", TASK)
-    whole = cost.count_cost(config, 0, update_seconds=1.0, step_seconds=0.0)
+    whole = costs.count_cost(config, 0, update_seconds=1.0, step_seconds=0.0)
     assert whole == Cost(1.0, 0.0, updates=61_500, played_steps=62_500 + 50 * 10 * 125)
-    rest = cost.count_cost(config, 15_625, update_seconds=1.0, step_seconds=0.0)
+    rest = costs.count_cost(config, 15_625, update_seconds=1.0, step_seconds=0.0)
     assert (rest.updates, rest.played_steps) == (46_875, 46_875 + 38 * 10 * 125)
     every_second = dataclasses.replace(config.learning, update_every=2, updates=3, start_steps=2_500)
     uneven = dataclasses.replace(config, learning=every_second, steps=3_000, max_episode_steps=50)
-    assert cost.count_cost(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
+    assert costs.count_cost(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
 
 
 @pytest.mark.parametrize(("agent", "task"), [("sac", TASK), ("drq-sac", "gym/X-v0"), ("dqn", "gridworld/paper")])
@@ -68,7 +68,7 @@ def test_measuring_leaves_torch_as_it_was():
     settings = {"encoder.channels": (4,), "encoder.kernels": (5,), "encoder.strides": (3,), "critic.hidden": (8,)}
     config = configure("drq-v2", TASK, image_size=24, batch_size=4, threads=1, render_quality="draft", **settings)
     state, threads = torch.get_rng_state(), torch.get_num_threads()
-    found = cost.measure_cost(config)
+    found = costs.measure_cost(config)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
     assert found.update_seconds > 0 < found.step_seconds

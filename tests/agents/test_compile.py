@@ -78,6 +78,7 @@ def test_with_inductor_too():
     compare("td3", 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_compiled_run_diagnoses_itself_and_learns_what_a_plain_one_learns(name, tmp_path, monkeypatch):
     """The gradient ratio needs one graph twice, which a compiled graph refuses."""
@@ -106,6 +107,7 @@ def test_a_machine_without_a_compiler_is_told_at_once_and_what_to_do(tmp_path, m
     check_compiler(configure("dqn", "gridworld/paper").settings, "cpu")
 
 
+@pytest.mark.slow
 def test_a_compiled_runs_policy_loads_without_a_compiler(tmp_path, monkeypatch):
     compiled_by("aot_eager", monkeypatch)
     path = train(tiny_config("td3", steps=250, **{"settings.compile": True}), runs=tmp_path)

@@ -113,7 +113,7 @@ def compare_updates(agent: TDMPC, beta: float, spec: EnvSpec, updates: int, **cl
 
 
 @pytest.mark.usefixtures("doubles")
-@pytest.mark.parametrize("beta", [0.0, 0.1])
+@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 def test_updates_equal_the_equations_written_out(beta):
     compare_updates(agent_with(beta=beta), beta, STATE, 200, rtol=1e-6, atol=1e-8)
 

@@ -25,6 +25,7 @@ def bench(tmp_path_factory):
     return peer_rl("bench", *arguments, "--out", "found.json", cwd=folder), folder
 
 
+@pytest.mark.slow
 def test_it_measures_every_library_that_is_there(bench):
     done, folder = bench
     assert done.returncode == 0, done.stderr
@@ -42,6 +43,7 @@ def test_it_measures_every_library_that_is_there(bench):
         assert words in done.stdout
 
 
+@pytest.mark.slow
 def test_every_renderer_of_this_machine_draws_both_tasks_in_both_sizes_and_qualities():
     told = []
     rows = measure_renderers(2, told.append)

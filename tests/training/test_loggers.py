@@ -137,6 +137,7 @@ def test_a_wandb_project_may_be_left_out(words, project):
     assert options.run == read_options(GRID[1:])[0].run, "mirrors are no part of a run's config"
 
 
+@pytest.mark.slow
 def test_wandb_offline_leaves_a_run_for_wandb_to_sync(tmp_path):
     result = peer_rl(*GRID, "--wandb", "--quiet", "--runs", tmp_path, WANDB_MODE="offline", WANDB_SILENT="true")
     assert result.returncode == 0, result.stderr

@@ -79,7 +79,7 @@ def trainings(runs: Path) -> dict[int, list[str]]:
     found = {}
     for folder in Path("/proc").iterdir():
         words = _bytes(folder / "cmdline").decode(errors="replace").rstrip("\0").split("\0")
-        if "peer_rl.launch.child" in words and str(runs) in words:
+        if "peer_rl.cli.child" in words and str(runs) in words:
             found[int(folder.name)] = words
     return found
 

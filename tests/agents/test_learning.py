@@ -59,6 +59,8 @@ def downhill(kind):
 def myopic(kind):
     """The target is the reward alone."""
     bootstrap = kind._bootstrap
+    if kind is SAC:
+        return "_bootstrap", lambda self, reward, discount, *rest: bootstrap(self, reward, 0 * discount, *rest)
     return "_bootstrap", lambda self, batch, *rest: bootstrap(self, without_bootstrap(batch), *rest)
 
 

@@ -130,7 +130,7 @@ class TestStoppedRuns:
         assert read_json(status)["state"] == "running"
         again = peer_rl(*command, "--runs", tmp_path / "broken")
         assert again.returncode == 0
-        assert "trpo cannot go on from the middle" in again.stderr
+        assert "trpo cannot resume" in again.stderr
         assert leavings(tmp_path / "broken" / run) == leavings(tmp_path / "whole" / run)
 
     @each

@@ -133,7 +133,7 @@ def test_the_axis_can_be_switched_with_the_mouse_and_with_the_keyboard(open_page
     found = chart(page, "gym/Pendulum-v1, profile paper", "Norm of the features")
     steps = traces(found)[-1]["x"]
     assert x_title(found) == "agent steps"
-    assert steps[-1] == 900
+    assert steps[-1] == 300
     page.get_by_role("button", name="hours").click()
     assert x_title(found) == "hours of training"
     hours = traces(found)[-1]["x"]

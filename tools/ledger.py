@@ -22,7 +22,15 @@ from io import BytesIO
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KEPT = ("config.toml", "manifest.json", "status.json", "metrics.jsonl", "eval.jsonl", "diagnostics.jsonl", "timing.jsonl")
+KEPT = (
+    "config.toml",
+    "manifest.json",
+    "status.json",
+    "metrics.jsonl",
+    "eval.jsonl",
+    "diagnostics.jsonl",
+    "timing.jsonl",
+)
 """What is kept of a run: everything that a report reads. No checkpoint."""
 SECONDS_BETWEEN_LOOKS = 20.0
 

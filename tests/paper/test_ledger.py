@@ -164,6 +164,7 @@ def test_another_machine_adds_the_next_seed(tmp_path) -> None:
     assert len(kept) == 2
     assert {path.name for run in kept for path in run.iterdir()} == {
         "config.toml", "manifest.json", "status.json", "metrics.jsonl", "eval.jsonl", "diagnostics.jsonl",
+        "timing.jsonl",
     }  # fmt: skip
     before = {path: path.stat().st_mtime_ns for run in kept for path in run.iterdir()}
     file.write_text(file.read_text().replace("seeds = 1\n", "seeds = 2\n"))

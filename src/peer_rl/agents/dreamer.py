@@ -9,11 +9,10 @@ from torch import Tensor
 
 from peer_rl.agents import Array, Stateful, Update
 from peer_rl.agents.beliefs import Beliefs
-from peer_rl.agents.imagination import lambda_returns, survival
+from peer_rl.agents.imagination import imagine, lambda_returns, survival
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.optimizer import Adam
+from peer_rl.networks.optimizer import Adam, minimise_together
 from peer_rl.networks.policies import SquashedPolicy
-from peer_rl.networks.rssm import State
 from peer_rl.networks.world_model import ModelLoss, WorldModel, head
 from peer_rl.plugin import Regularizer
 from peer_rl.replay.sequences import Sequences
@@ -72,39 +71,28 @@ class Dreamer(Stateful):
         del index
         found = self.model.loss(batch, rng.torch)
         policy_loss, critic_loss = self._behaviour_losses(found, rng.torch)
-        steps = [
-            (self.model_optimizer, found.loss),
-            (self.policy_optimizer, policy_loss),
-            (self.critic_optimizer, critic_loss),
-        ]
-        gradients = [torch.autograd.grad(loss, optimizer.parameters, retain_graph=True) for optimizer, loss in steps]
-        for (optimizer, _), gradient in zip(steps, gradients, strict=True):
-            optimizer.descend(gradient)
+        minimise_together(
+            [
+                (self.model_optimizer, found.loss),
+                (self.policy_optimizer, policy_loss),
+                (self.critic_optimizer, critic_loss),
+            ]
+        )
         losses = {"model_loss": found.loss, "actor_loss": policy_loss, "critic_loss": critic_loss}
         return Update({**{name: loss.detach() for name, loss in losses.items()}, **found.metrics})
 
     def _behaviour_losses(self, found: ModelLoss, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         """-E[w_k R_k] for the policy and E[w_k (v_k - sg R_k)^2 / 2] for the critic, over imagined states k."""
-        states, weight = self._imagine(found, rng)
+        start, steps = found.posteriors.as_starts(), self.settings.imagined_steps
+        states, _ = imagine(self.model.rssm, self.policy, start, steps, rng)
         features = states.features  # (H, rows, D), of the states that imagined actions led to
         discount = self.settings.imagined_discount * self.model.continues(features)
         returns = lambda_returns(
             self.model.reward(features), self.critic(features).squeeze(-1), discount, self.settings.return_lambda
         )  # (H - 1, rows)
-        weight = weight * survival(discount)[:-1]
-        scale = weight.new_tensor(len(returns)) * weight[0].sum().clamp(min=1)
+        weight = found.valid.flatten() * survival(discount)[:-1]
+        scale = len(returns) * weight[0].sum().clamp(min=1)
         policy_loss = -(weight * returns).sum() / scale
         values = self.critic(features[:-1].detach()).squeeze(-1)
         critic_loss = (weight * 0.5 * (values - returns.detach()).square()).sum() / scale
         return policy_loss, critic_loss
-
-    def _imagine(self, found: ModelLoss, rng: torch.Generator) -> tuple[State, Tensor]:
-        """Trajectories of the policy from every posterior; the weight of each, (rows,): 0 where nothing was seen."""
-        start = State(*(part.detach().flatten(0, 1) for part in found.posteriors))
-
-        def choose(state: State) -> Tensor:
-            features = state.features.detach()
-            return self.policy.draw(features, self.policy.noise(len(features), rng))
-
-        states, _ = self.model.rssm.imagine(start, choose, self.settings.imagined_steps, rng)
-        return states, found.valid.flatten()

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from peer_rl.agents import Array, Stateful, Update
 from peer_rl.agents.beliefs import Beliefs
-from peer_rl.agents.imagination import lambda_returns, survival
+from peer_rl.agents.imagination import imagine, lambda_returns, survival
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.optimizer import Adam, target_of
+from peer_rl.networks.optimizer import Adam, minimise_together, target_of
 from peer_rl.networks.policies import DiscretePolicy, TruncatedPolicy
-from peer_rl.networks.rssm import State
 from peer_rl.networks.world_model import ModelLoss, WorldModel, head
 from peer_rl.plugin import Regularizer
 from peer_rl.replay.sequences import Sequences
@@ -84,14 +83,13 @@ class DreamerV2(Stateful):
             self.slow_critic.load_state_dict(self.critic.state_dict())
         found = self.model.loss(batch, rng.torch)
         policy_loss, critic_loss, entropy = self._behaviour_losses(found, rng.torch)
-        steps = [
-            (self.model_optimizer, found.loss),
-            (self.policy_optimizer, policy_loss),
-            (self.critic_optimizer, critic_loss),
-        ]
-        gradients = [torch.autograd.grad(loss, optimizer.parameters, retain_graph=True) for optimizer, loss in steps]
-        for (optimizer, _), gradient in zip(steps, gradients, strict=True):
-            optimizer.descend(gradient)
+        minimise_together(
+            [
+                (self.model_optimizer, found.loss),
+                (self.policy_optimizer, policy_loss),
+                (self.critic_optimizer, critic_loss),
+            ]
+        )
         losses = {"model_loss": found.loss, "actor_loss": policy_loss, "critic_loss": critic_loss, "entropy": entropy}
         return Update({**{name: loss.detach() for name, loss in losses.items()}, **found.metrics})
 
@@ -101,8 +99,8 @@ class DreamerV2(Stateful):
         R_k bootstraps from the slow critic. The action of state k leads to state k + 1, so the policy at k answers for
         R_{k+1}: by its gradient through the dynamics, or by log pi(a_k) (R_{k+1} - v_k).
         """
-        start = State(*(part.detach().flatten(0, 1) for part in found.posteriors))
-        states, actions = self._imagine(start, rng)
+        start = found.posteriors.as_starts()
+        states, actions = imagine(self.model.rssm, self.policy, start, self.settings.imagined_steps, rng)
         features = torch.cat([start.features.unsqueeze(0), states.features])  # (H + 1, rows, D)
         discount = self.settings.imagined_discount * self.model.continues(features)
         values = self.slow_critic(features).squeeze(-1)
@@ -126,12 +124,3 @@ class DreamerV2(Stateful):
         error = 0.5 * (predicted - returns.detach()).square()
         critic_loss = (weight[:-1] * error).sum() / (len(error) * rows)
         return policy_loss, critic_loss, entropy.mean()
-
-    def _imagine(self, start: State, rng: torch.Generator) -> tuple[State, Tensor]:
-        """States 1 to H of the policy's trajectories, and the actions of states 0 to H - 1."""
-
-        def choose(state: State) -> Tensor:
-            features = state.features.detach()
-            return self.policy.draw(features, self.policy.noise(len(features), rng))
-
-        return self.model.rssm.imagine(start, choose, self.settings.imagined_steps, rng)

@@ -1,9 +1,22 @@
-"""Returns along imagined trajectories, which Dreamer and Dreamer-V2 learn from."""
+"""Imagined trajectories and the returns along them, which Dreamer and Dreamer-V2 learn from."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+from peer_rl.networks.policies import Policy
+from peer_rl.networks.rssm import RSSM, State
+
+
+def imagine(rssm: RSSM, policy: Policy, start: State, steps: int, rng: torch.Generator) -> tuple[State, Tensor]:
+    """The states that the policy's actions lead to from each row of ``start``, and the actions, (steps, rows, ...)."""
+
+    def choose(state: State) -> Tensor:
+        features = state.features.detach()
+        return policy.draw(features, policy.noise(len(features), rng))
+
+    return rssm.imagine(start, choose, steps, rng)
 
 
 def lambda_returns(reward: Tensor, value: Tensor, discount: Tensor, lambda_: float) -> Tensor:

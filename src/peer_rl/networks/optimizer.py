@@ -79,6 +79,13 @@ class Adam:
                 moment.copy_(state[name][index])
 
 
+def minimise_together(steps: Sequence[tuple[Adam, Tensor]]) -> None:
+    """One step of each optimizer down its own loss; every gradient is taken before any weight moves."""
+    gradients = [torch.autograd.grad(loss, optimizer.parameters, retain_graph=True) for optimizer, loss in steps]
+    for (optimizer, _), gradient in zip(steps, gradients, strict=True):
+        optimizer.descend(gradient)
+
+
 def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
     """The fused kernel walks both through memory side by side: a gradient in another order would be misread."""
     return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)

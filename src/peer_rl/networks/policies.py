@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,16 @@ from peer_rl.networks.world_model import head
 _SCALE = 5.0
 _EDGE = 1 - 1e-6
 _SQRT_2PI = math.sqrt(2 * math.pi)
+
+
+class Policy(Protocol):
+    """What imagination asks of a policy."""
+
+    def noise(self, rows: int, rng: torch.Generator) -> Tensor:
+        """What a draw for each row needs."""
+
+    def draw(self, features: Tensor, noise: Tensor) -> Tensor:
+        """An action for each row."""
 
 
 class SquashedPolicy(nn.Module):

@@ -36,9 +36,9 @@ class State(NamedTuple):
         """What heads, decoder and policy read, (*rows, belief + S)."""
         return torch.cat([self.belief, self.sample], -1)
 
-    def detach(self) -> State:
-        """The same without a gradient."""
-        return State(*(part.detach() for part in self))
+    def as_starts(self) -> State:
+        """States of (T, B) rows as T * B rows without a gradient, to imagine from."""
+        return State(*(part.detach().flatten(0, 1) for part in self))
 
     def rows(self, index: Tensor | slice | int) -> State:
         """Some of the rows."""

@@ -36,9 +36,8 @@ class DreamerV2(Stateful):
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.discrete = spec.actions > 0
-        self.reinforce = {"by-action": self.discrete}.get(
-            settings.actor_gradient, settings.actor_gradient != "dynamics"
-        )
+        by_action = settings.actor_gradient == "by-action"
+        self.reinforce = self.discrete if by_action else settings.actor_gradient == "reinforce"
         weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
         actions = spec.actions or spec.action_size
         self.model = WorldModel(spec.observation_shape, actions, settings, weights).to(device)

@@ -116,19 +116,21 @@ class Committed:
     length: int = 0
     sha256: str = ""
 
-    def check(self, path: Path) -> None:
-        """Refuse a log that is shorter than this, or whose lines are not those that were written."""
+    def check(self, path: Path) -> Any:
+        """Refuse a log that is shorter than this, or whose lines are not those that were written; its running hash."""
         size = path.stat().st_size if path.exists() else 0
         if size < self.length:
             raise RunError(
                 f"{path} has {size} bytes, but the run wrote {self.length}: lines are missing; "
                 "put the file back, or delete the run directory to start again"
             )
-        if self.sha256 and _digest(path, self.length).hexdigest() != self.sha256:
+        digest = _digest(path, self.length)
+        if self.sha256 and digest.hexdigest() != self.sha256:
             raise RunError(
                 f"{path} was changed after the run wrote it: its first {self.length} bytes do not match their "
                 "checksum; put the original back, or delete the run directory to start again"
             )
+        return digest
 
 
 def _digest(path: Path, length: int) -> Any:
@@ -144,11 +146,11 @@ def _digest(path: Path, length: int) -> Any:
 class JsonLines:
     """An append-only file of JSON objects, one a line."""
 
-    def __init__(self, path: Path, committed: int) -> None:
-        """Open ``path`` and drop whatever follows the ``committed`` bytes of the last checkpoint."""
+    def __init__(self, path: Path, committed: int, digest: Any) -> None:
+        """Open ``path`` and drop whatever follows the ``committed`` bytes, whose running hash is ``digest``."""
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)  # not O_APPEND: tell() would not be the length
         self._file = os.fdopen(handle, "r+b")
-        self._digest = _digest(path, committed)
+        self._digest = digest
         self._file.truncate(committed)
         self._file.seek(committed)
 

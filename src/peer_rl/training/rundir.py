@@ -168,13 +168,14 @@ class RunDirectory:
             raise RunError(f"{self.path} is finished but its checkpoint is gone; delete the folder to train it again")
         logs = checkpoint.logs if checkpoint else {}
         kept = {name: logs.get(name, Committed()) for name in LOGS}
-        for name, committed in kept.items():
-            committed.check(self.path / f"{name}.jsonl")
+        digests = {name: committed.check(self.path / f"{name}.jsonl") for name, committed in kept.items()}
         if self.state() == "finished" and any(_size(self.path / f"{name}.jsonl") > kept[name].length for name in LOGS):
             self.write_status("resumed")  # before lines are cut: a cut run must not pass for a finished one
         for name in LOGS:
-            self.logs[name] = JsonLines(self.path / f"{name}.jsonl", kept[name].length)
-        self.logs["timing"] = JsonLines(self.path / "timing.jsonl", _size(self.path / "timing.jsonl"))
+            self.logs[name] = JsonLines(self.path / f"{name}.jsonl", kept[name].length, digests[name])
+        timing = self.path / "timing.jsonl"
+        whole = Committed(_size(timing))
+        self.logs["timing"] = JsonLines(timing, whole.length, whole.check(timing))
         if checkpoint:
             self.checkpoints.clean()
         return checkpoint

@@ -35,7 +35,7 @@ class Dreamer(Stateful):
         device: torch.device,
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         self.model = WorldModel(spec.observation_shape, spec.action_size, settings, weights).to(device)
         features, units = self.model.rssm.features, settings.units
         self.policy = SquashedPolicy(features, spec.action_size, units, settings.actor_layers, weights).to(device)

@@ -38,7 +38,7 @@ class DreamerV2(Stateful):
         self.discrete = spec.actions > 0
         by_action = settings.actor_gradient == "by-action"
         self.reinforce = self.discrete if by_action else settings.actor_gradient == "reinforce"
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         actions = spec.actions or spec.action_size
         self.model = WorldModel(spec.observation_shape, actions, settings, weights).to(device)
         shape = (self.model.rssm.features, actions, settings.units, settings.actor_layers)

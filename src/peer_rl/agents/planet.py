@@ -34,7 +34,7 @@ class PlaNet(Stateful):
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.actions = spec.action_size
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         self.model = WorldModel(spec.observation_shape, spec.action_size, settings, weights).to(device)
         self.optimizer = Adam(
             self.model.parameters(),

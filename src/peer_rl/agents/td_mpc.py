@@ -38,7 +38,7 @@ class TDMPC(Stateful):
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.actions, self.sees_frames = spec.action_size, spec.is_image
-        weights = torch.Generator().manual_seed(int(rng.numpy.integers(2**63)))
+        weights = rng.for_weights()
         self.model = LatentModel(spec.observation_shape, spec.action_size, settings, weights).to(device)
         self.target_encoder, self.target_critic = target_of(self.model.encoder), target_of(self.model.critic)
         norm = settings.max_gradient_norm

@@ -1,4 +1,4 @@
-"""Helpers for tests of sweeps: start one, watch what it does from outside, find its trainings."""
+"""Helpers for tests of sweeps: start one, watch what it does from outside, find its training processes."""
 
 import subprocess
 import sys
@@ -74,7 +74,7 @@ def newest_checkpoints(runs: Path) -> dict[str, int]:
     return found
 
 
-def trainings(runs: Path) -> dict[int, list[str]]:
+def training_processes(runs: Path) -> dict[int, list[str]]:
     """The processes that train runs below ``runs``, and their command lines."""
     found = {}
     for folder in Path("/proc").iterdir():

@@ -68,7 +68,7 @@ def test_the_seed_chooses_the_episodes(tmp_path, watch):
 
 
 def test_options(run, tmp_path, watch):
-    out = tmp_path / "new" / "film.mp4"
+    out = tmp_path / "new" / "video.mp4"
     code, said, _ = watch(run, "--max-steps", 3, "--fps", 10, "--out", out)
     assert code == 0
     assert "length 3 steps" in said
@@ -82,8 +82,8 @@ def test_what_is_wrong_is_said_in_one_line(run, tmp_path, watch):
     assert "is not a run directory" in complaint(*watch(tmp_path / "nothing"))
     assert "episodes must be above 0" in complaint(*watch(run, "--episodes", 0))
     assert "fps must be above 0" in complaint(*watch(run, "--fps", 0))
-    assert "must end in .mp4" in complaint(*watch(run, "--out", tmp_path / "film.avi"))
-    for place in (tmp_path / "file" / "film.mp4", tmp_path / "folder.mp4"):
+    assert "must end in .mp4" in complaint(*watch(run, "--out", tmp_path / "video.avi"))
+    for place in (tmp_path / "file" / "video.mp4", tmp_path / "folder.mp4"):
         said = complaint(*watch(run, "--out", place))
         assert f"cannot write the video {place}" in said
         assert "choose another place with --out" in said

@@ -147,8 +147,8 @@ def test_sticky_actions_are_off():
 
 def test_games_are_filmed_in_colour_and_at_their_own_speed(tmp_path):
     env = make_env(ATARI["atari/ms-pacman"], render_mode="rgb_array")
-    record(env, lambda observation, first: 1, seeds=[0], out=tmp_path / "film.mp4", max_steps=5)
-    meta, frames = read(tmp_path / "film.mp4")
+    record(env, lambda observation, first: 1, seeds=[0], out=tmp_path / "video.mp4", max_steps=5)
+    meta, frames = read(tmp_path / "video.mp4")
     assert (meta["size"], meta["fps"], len(frames)) == ((160, 210), 15, 6)
     assert np.ptp(frames[0].astype(int), axis=2).max() > 50, "grey"
 

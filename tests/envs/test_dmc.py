@@ -184,8 +184,8 @@ def test_draft_differs_a_little_and_only_to_look_at():
 def test_a_film_shows_the_scene_and_changes_nothing(tmp_path, picture):
     name = "dmc/reacher-easy"
     with make_env(DMC[name], picture=picture, render_mode="rgb_array") as env:
-        filmed = record(env, lambda seen, first: np.ones(2), seeds=[5], out=tmp_path / "film.mp4", max_steps=10)
-    meta, film = read(tmp_path / "film.mp4")
+        filmed = record(env, lambda seen, first: np.ones(2), seeds=[5], out=tmp_path / "video.mp4", max_steps=10)
+    meta, film = read(tmp_path / "video.mp4")
     assert film.shape == (11, 480, 480, 3)
     assert meta["fps"] == 12.5
     env = make_env(DMC[name], picture=picture)

@@ -1,4 +1,4 @@
-"""What people see of many trainings, with and without a terminal."""
+"""What people see of many runs, with and without a terminal."""
 
 import io
 import json

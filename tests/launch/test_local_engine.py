@@ -19,7 +19,7 @@ from sweeping import (
     newest_checkpoints,
     runs_below,
     start,
-    trainings,
+    training_processes,
     wait_until,
     write_grid,
 )
@@ -78,9 +78,9 @@ def test_killed_stopped_and_started_again(undisturbed, tmp_path):
     words = [write_grid(tmp_path), "--runs", runs, "--workers", "2"]
     with start(*words, stderr=subprocess.DEVNULL) as first:
         wait_until(lambda: len(newest_checkpoints(runs)) == 2, "two runs have a checkpoint")
-        assert len(trainings(runs)) == 2
+        assert len(training_processes(runs)) == 2
         first.kill()
-    wait_until(lambda: not trainings(runs), "no training outlives its sweep", seconds=30)
+    wait_until(lambda: not training_processes(runs), "no training outlives its sweep", seconds=30)
     before = newest_checkpoints(runs)
     assert before, "they were stopped in the middle"
 
@@ -94,8 +94,8 @@ def test_killed_stopped_and_started_again(undisturbed, tmp_path):
         terminal.type(b"\x03")
         wait_until(terminal.ended, "Ctrl-C stops the sweep", seconds=45)
         assert terminal.process.returncode == 130
-        assert not trainings(runs), "Ctrl-C takes the trainings along"
-        assert b"the same command goes on" in terminal.screen
+        assert not training_processes(runs), "Ctrl-C stops the runs too"
+        assert b"the same command resumes" in terminal.screen
     finally:
         terminal.close()
     assert newest_checkpoints(runs), "something is left to do"
@@ -141,7 +141,7 @@ def short_jobs(runs: Path, count: int) -> list[Job]:
 
 
 class Watched(LocalEngine):
-    """Counts how many trainings there were at a time."""
+    """Counts how many runs there were at a time."""
 
     most = 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from running import peer_rl, surroundings
-from sweeping import assert_same, newest_checkpoints, start, trainings, wait_until, write_grid
+from sweeping import assert_same, newest_checkpoints, start, training_processes, wait_until, write_grid
 
 from peer_rl.cli.train import read_options
 from peer_rl.errors import PeerError
@@ -78,11 +78,11 @@ def test_a_sweep_that_is_stopped_and_loses_a_node_ends_as_if_nothing_had_happene
         wait_until(lambda: newest_checkpoints(runs), "a node trains")
         sweep.send_signal(signal.SIGINT)
         assert sweep.wait(timeout=60) == 130
-        assert "the same command goes on" in sweep.stderr.read()
-    wait_until(lambda: not trainings(runs), "the trainings stop with the sweep", seconds=30)
+        assert "the same command resumes" in sweep.stderr.read()
+    wait_until(lambda: not training_processes(runs), "the runs stop with the sweep", seconds=30)
 
     begun = newest_checkpoints(runs)
-    assert begun, "the trainings were stopped, not waited for"
+    assert begun, "the runs were stopped, not waited for"
     held = next(job for job in read_sweep(file, runs).jobs if str(job.path.relative_to(runs)) in begun)
     file.write_text(file.read_text() + TOO_LARGE)
     with stray_training(held) as stray, start(*words, stderr=subprocess.PIPE, text=True) as sweep:
@@ -116,7 +116,7 @@ def stray_training(job: Job) -> Iterator[subprocess.Popen]:
 def in_the_middle(runs: Path) -> tuple[int, str] | None:
     """A training of the sweep that has a checkpoint and is far from its end, and its run."""
     found = newest_checkpoints(runs)
-    for pid, words in trainings(runs).items():
+    for pid, words in training_processes(runs).items():
         options, _ = read_options(words[words.index("train") + 1 :])
         name = str(run_path(options.run, runs).relative_to(runs))
         if 0 < found.get(name, 0) < 800:

@@ -70,7 +70,7 @@ def test_stopped_half_way_and_started_again_no_run_is_missing_or_different(repro
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)  # SIGINT is ignored where the tests themselves run in the background
         assert process.wait(timeout=30) == 130
-        assert b"the same command goes on" in process.stderr.read()
+        assert b"the same command resumes" in process.stderr.read()
     assert peer_rl(*COMMAND, cwd=tmp_path).returncode == 0
     for variant in VARIANTS:
         run = f"runs/smoke/gridworld-paper/{variant}/seed1"

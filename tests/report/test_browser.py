@@ -35,7 +35,7 @@ _FLAGS = [
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
-    """Of a smoke sweep of real trainings, and of runs whose names try to break the page."""
+    """Of a smoke sweep of real runs, and of runs whose names try to break the page."""
     folder = tmp_path_factory.mktemp("browser")
     runs = folder / "runs"
     small = {"episodes": 4, "learning.start_steps": 50, "protocol.eval_episodes": 1}

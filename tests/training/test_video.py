@@ -102,7 +102,7 @@ def test_the_colours_come_back(tmp_path):
 
 
 def test_a_failure_half_way_leaves_the_old_film_and_nothing_else(tmp_path):
-    out = tmp_path / "film.mp4"
+    out = tmp_path / "video.mp4"
     out.write_bytes(b"old")
 
     def fails(observation, first):
@@ -110,7 +110,7 @@ def test_a_failure_half_way_leaves_the_old_film_and_nothing_else(tmp_path):
 
     with make_env(find_task("gridworld/paper"), render_mode="rgb_array") as env, pytest.raises(KeyboardInterrupt):
         record(env, fails, seeds=[0], out=out)
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("film.mp4", b"old")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("video.mp4", b"old")]
 
 
 def test_what_cannot_be_drawn_says_why(tmp_path):
@@ -118,14 +118,14 @@ def test_what_cannot_be_drawn_says_why(tmp_path):
         make_env(find_task("toy_envs:choice"), render_mode="rgb_array")
     env = make_env(find_task("toy_envs:not_drawn"), render_mode="rgb_array")
     with pytest.raises(ConfigError, match="must return an array of bytes, height x width x 3, but returned NoneType"):
-        record(env, lambda observation, first: 0, seeds=[0], out=tmp_path / "film.mp4")
+        record(env, lambda observation, first: 0, seeds=[0], out=tmp_path / "video.mp4")
     assert not list(tmp_path.iterdir())
 
 
 def test_pictures_that_change_their_size_are_refused(tmp_path):
     pictures = [np.zeros((32, width, 3), np.uint8) for width in (32, 48)]
     with pytest.raises(ConfigError, match="change their size"):
-        shoot(tmp_path / "film.mp4", pictures)
+        shoot(tmp_path / "video.mp4", pictures)
     assert not list(tmp_path.iterdir())
 
 
@@ -134,7 +134,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(small_disk):
     rng = np.random.default_rng(0)
     pictures = [rng.integers(256, size=(128, 128, 3), dtype=np.uint8) for _ in range(60)]
     with pytest.raises(RunError, match=r"cannot write the video .*is the disk full\?"):
-        shoot(disk / "film.mp4", pictures)
+        shoot(disk / "video.mp4", pictures)
     assert not list(disk.iterdir())
 
 

@@ -54,7 +54,7 @@ def main() -> int:
         print(f"peer-rl: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("peer-rl: stopped; the same command goes on from where the last checkpoint was taken", file=sys.stderr)
+        print("peer-rl: stopped; the same command resumes from the last checkpoint", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output went away, as in `peer-rl list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -67,7 +67,7 @@ _NO_ROOM = {
 def _go_on(path: Path, resumes: bool) -> str:
     """What the same command will do when there is room again."""
     kept = Checkpoints(path / "checkpoint").steps() if resumes else []
-    then = f"goes on from the last good checkpoint, at step {kept[-1]}" if kept else "starts from the beginning"
+    then = f"resumes from the last good checkpoint, at step {kept[-1]}" if kept else "starts from the beginning"
     return f"type the same command again: it {then}"
 
 

@@ -119,7 +119,7 @@ class _Enough(Exception):
 
 
 class _Watch:
-    """Ends a training when enough of its learning was timed."""
+    """Ends a run once enough of its updates were timed."""
 
     def __init__(self) -> None:
         self.began: tuple[float, int, int] | None = None

@@ -113,7 +113,7 @@ class RayEngine:
             ready, _ = self._ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=_POLL_SECONDS)
         except self._ray.exceptions.RayError as error:
             self._tasks.clear()
-            raise RunError(f"the Ray cluster is gone ({_first_line(error)}); the same command goes on") from error
+            raise RunError(f"the Ray cluster is gone ({_first_line(error)}); the same command resumes") from error
         return ended + [self._collect(reference) for reference in ready]
 
     def stop(self) -> None:

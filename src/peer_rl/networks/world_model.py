@@ -75,7 +75,7 @@ class WorldModel(nn.Module):
         return found
 
     def continues(self, features: Tensor) -> Tensor:
-        """The probability that the episode goes on from a state, (*rows,)."""
+        """The probability that the episode continues after a state, (*rows,)."""
         if self.end_head is None:
             return torch.ones(features.shape[:-1], device=features.device)
         logits: Tensor = self.end_head(features).squeeze(-1)

@@ -313,7 +313,7 @@ SCRIPTED: dict[str, AgentEntry] = {
         scripted=True,
     ),
 }
-"""Agents of ``peer-rl compare``; ``peer-rl train`` does not know them."""
+"""Agents of ``peer-rl compare``; ``peer-rl train`` does not list them."""
 
 
 CUSTOM = AgentEntry(

@@ -10,7 +10,7 @@ from peer_rl.errors import ConfigError
 
 @dataclass(frozen=True)
 class CustomConfig:
-    """What the agent's constructor is given; without importing the agent nobody knows which options it has."""
+    """Arguments of the agent's constructor, unchecked until the agent is imported."""
 
     options: tuple[str, ...] = ()
     """Options of your agent's constructor, each as NAME=VALUE."""

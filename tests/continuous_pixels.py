@@ -9,7 +9,8 @@ from peer_rl.plugin import make
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 CPU = torch.device("cpu")
 SACS = ("curl-sac", "drq-sac", "sac-ae")

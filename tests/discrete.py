@@ -10,7 +10,8 @@ from peer_rl.plugin import Regularizer, make
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 
 CPU = torch.device("cpu")
 VECTORS = EnvSpec((3,), "float32", actions=4)

@@ -58,6 +58,17 @@ def test_files_and_functions_stay_small():
                 assert (node.end_lineno or 0) - node.lineno <= 60, (path, node.name)
 
 
+TD3_FILES = """agents/__init__ agents/td3 networks/mlp networks/optimizer replay/replay replay/store settings/fields
+settings/networks settings/run settings/td3 training/loop training/observers"""
+
+
+def test_td3_can_be_read_in_an_afternoon():
+    """From its settings to the optimizer's step, with replay, loop and observers."""
+    files = [SOURCE / f"{name}.py" for name in TD3_FILES.split()]
+    assert len(files) <= 12
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 1500
+
+
 def test_the_word_done_names_nothing_in_the_data_flow():
     """terminated, truncated and discount are three things; `done` would be any of them."""
     for path in [*(SOURCE / "replay").glob("*.py"), *(SOURCE / "agents").glob("*.py")]:

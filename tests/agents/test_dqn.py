@@ -19,7 +19,8 @@ from peer_rl.plugin import NAMES
 from peer_rl.plugin.diagnostics import diagnose
 from peer_rl.replay.make import make_replay
 from peer_rl.settings import configure
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 from peer_rl.training.trees import unpack
 

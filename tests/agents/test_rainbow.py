@@ -15,7 +15,7 @@ from peer_rl.plugin import NAMES, make
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings.curl_rainbow import CURLRainbowConfig
-from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.rainbow import RainbowConfig
 from peer_rl.training.trees import pack, unpack
 

@@ -17,7 +17,7 @@ from peer_rl.replay.make import make_replay
 from peer_rl.replay.sequences import Sequences
 from peer_rl.rng import Stream
 from peer_rl.settings import AGENTS, as_dict, configure
-from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.td_mpc import PlannerConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore:phi has negative entries")

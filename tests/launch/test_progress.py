@@ -11,7 +11,7 @@ from peer_rl.launch import progress as module
 from peer_rl.launch.api import train
 from peer_rl.launch.progress import RecentSpeed, TrainingBar
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.observers import Progress
+from peer_rl.training.recorder import Progress
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from networks_plain import plain_projection
 
 from peer_rl.networks.distributional import DistributionalValues, project
 from peer_rl.networks.noisy import NoisyLinear
-from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.rainbow import RainbowConfig
 
 SMALL = RainbowConfig(hidden=6, atoms=5, encoder=EncoderConfig(channels=(3, 4), kernels=(5, 2), strides=(2, 2)))

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from peer_rl.networks.action_values import ActionValues
 from peer_rl.networks.encoders import ConvEncoder, as_floats
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 
 ATARI = (4, 84, 84)
 

@@ -4,7 +4,8 @@ import torch
 
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.latent import Latent, LatentCritic
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -8,7 +8,7 @@ from running import interrupted, leavings, tiny_run, weights
 
 from peer_rl.launch.api import train
 from peer_rl.settings import configure
-from peer_rl.training import observers
+from peer_rl.training import recorder
 from peer_rl.training.evaluate import Quota
 from peer_rl.training.files import read_json_lines
 
@@ -79,7 +79,7 @@ def test_law_3_a_crash_in_the_middle_of_it_leaves_no_trace(shared_run, tmp_path)
 
 
 def test_people_are_told_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(observers, "_SHOW_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "_SHOW_SECONDS", 0.0)
     notes = []
     config = configure("dqn", "toy_envs:truncating", **SHORT, final_steps=20, steps=60)
     train(config, runs=tmp_path, show=lambda progress: notes.append(progress.note))

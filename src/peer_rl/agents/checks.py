@@ -11,7 +11,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.plugin import Regularizer
 from peer_rl.settings import AGENTS
-from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.rainbow import RainbowConfig
 
 

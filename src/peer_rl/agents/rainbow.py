@@ -12,7 +12,7 @@ from torch import Tensor
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.distributional import DistributionalValues, project
+from peer_rl.networks.distributional import DistributionalValues, logits_of, project
 from peer_rl.networks.encoders import as_floats
 from peer_rl.networks.mlp import CriticOutput
 from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
@@ -103,10 +103,10 @@ class Rainbow(Stateful):
             target: CriticOutput = self.target(next_obs, target_noises)
             # double Q: the online network chooses
             next_action = (self.critic(next_obs, noises) if self.settings.double else target).q.argmax(-1)  # (B,)
-            next_probabilities = target.logits_of(next_action).softmax(-1)  # (B, atoms)
+            next_probabilities = logits_of(target, next_action).softmax(-1)  # (B, atoms)
             wanted = project(next_probabilities, self.critic.support, batch.reward, batch.discount)
         online: CriticOutput = self.critic(batch.obs, noises)
-        log_probabilities = online.logits_of(batch.action).log_softmax(-1)  # (B, atoms)
+        log_probabilities = logits_of(online, batch.action).log_softmax(-1)  # (B, atoms)
         cross_entropy = -(wanted * log_probabilities).sum(-1)  # (B,)
         loss = cross_entropy if batch.weight is None else batch.weight * cross_entropy
         kind, again = self.settings.features, "phi_next_online" in self.regularizer.needs

@@ -20,7 +20,7 @@ from peer_rl.launch.jobs import Job
 from peer_rl.training.files import read_json_lines
 
 if TYPE_CHECKING:
-    from peer_rl.training.observers import Progress as RunProgress
+    from peer_rl.training.recorder import Progress as RunProgress
 
 _LINE_SECONDS = 15.0
 _RECENT_SECONDS = 30.0

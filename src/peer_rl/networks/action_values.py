@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.mlp import CriticOutput, linear, mlp
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 
 
 class ActionValues(nn.Module):

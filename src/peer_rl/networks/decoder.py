@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from peer_rl.networks.encoders import initialise
 from peer_rl.networks.mlp import linear
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 
 
 class ConvDecoder(nn.Module):

@@ -86,6 +86,12 @@ class QuietLinear(nn.Module):
         return outputs
 
 
+def logits_of(output: CriticOutput, action: Tensor) -> Tensor:
+    """The head's outputs for each row's action, (B, atoms)."""
+    assert output.logits is not None
+    return output.logits[torch.arange(len(action), device=action.device), action]
+
+
 def project(probabilities: Tensor, support: Tensor, reward: Tensor, discount: Tensor) -> Tensor:
     """The distribution of R + discount * Z on the support's atoms (Bellemare et al. 2017, equation 7), (B, atoms).
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from peer_rl.networks.augment import channels_last_floats
-from peer_rl.settings.networks import EncoderConfig
+from peer_rl.settings.encoder import EncoderConfig
 
 
 class ConvEncoder(nn.Module):

@@ -74,11 +74,6 @@ class CriticOutput(NamedTuple):
         """phi, or with "conv" the flattened convolutions, as in the PEER authors' Atari code."""
         return self.conv if features == "conv" and self.conv is not None else self.phi
 
-    def logits_of(self, action: Tensor) -> Tensor:
-        """The distributional head's outputs for each row's action, (B, atoms)."""
-        assert self.logits is not None
-        return self.logits[torch.arange(len(action), device=action.device), action]
-
 
 Heads = Tensor | slice | None
 """Which heads of an ensemble: indices, a slice, or all of them."""

@@ -33,7 +33,7 @@ from peer_rl.settings.environment import task_of
 from peer_rl.settings.ppo import PPOConfig
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.loggers import Mirror
-from peer_rl.training.observers import Progress, Recorder
+from peer_rl.training.recorder import Progress, Recorder
 from peer_rl.training.rundir import RunDirectory
 from peer_rl.training.trees import all_finite
 

@@ -1,7 +1,8 @@
 """Settings as frozen dataclasses. Nothing here imports torch, so ``--help`` answers at once.
 
 `run` holds what every run has, `agents` the table of agents, a module per agent its settings with their origins.
-`fields` has the defaults' origins and range checks, `networks` shapes, `replay` replays, `tasks` the table of tasks.
+`fields` has the defaults' origins and range checks, `networks` and `encoder` shapes, `replay` replays,
+`tasks` the table of tasks.
 `suites` reads the layers in ``suites/*.toml``; `resolve` applies them: agent < suite < task < preset < profile < user.
 `beta` and `environment` check what belongs together.
 """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import CURL_CODE, TABLE_DMC_CURL, check_positive, of, part
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import (
     TABLE_ATARI_DRQ,
     TABLE_GRIDWORLD,
@@ -14,7 +15,7 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import CriticConfig, EncoderConfig
+from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
 

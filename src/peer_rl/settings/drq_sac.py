@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import (
     CURL_CODE,
     DRQ_CODE,
@@ -14,7 +15,6 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 

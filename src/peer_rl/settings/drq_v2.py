@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import (
     CURL_CODE,
     DRQ_V2_CODE,
@@ -15,7 +16,7 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC
 from peer_rl.settings.run import LearningConfig
 

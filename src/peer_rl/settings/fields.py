@@ -13,7 +13,6 @@ T = TypeVar("T")
 TABLE_STATE = "PEER appendix, PyBullet and MuJoCo table"
 SECTION_PYBULLET = "PEER appendix, PyBullet section"
 TABLE_GRIDWORLD = "PEER appendix, grid-world table"
-PYTORCH_SAC = "pytorch_sac, the paper's SAC on PyBullet"
 SB3_SAC = "Stable-Baselines3, the paper's SAC on MuJoCo"
 REDQ_CODE = "the REDQ authors' code"
 EVERY_CODE = "the code of every agent here: one update a step, from one reward"

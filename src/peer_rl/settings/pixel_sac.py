@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import CURL_CODE, check_fraction, check_positive, of, part
-from peer_rl.settings.networks import ActorConfig, CriticConfig, EncoderConfig
+from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.sac import SACConfig
 
 WIDE_ACTOR = ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero")

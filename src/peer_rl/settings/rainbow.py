@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import (
     CURL_RAINBOW_CODE,
     TABLE_ATARI_CURL,
@@ -15,7 +16,6 @@ from peer_rl.settings.fields import (
     of,
     part,
 )
-from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.replay import PrioritisedConfig
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import CURL_CODE, SAC_AE_CODE, TABLE_DMC_CURL, check_not_negative, check_positive, of, part
-from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 

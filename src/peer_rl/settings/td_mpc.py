@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
-from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
+from peer_rl.settings.encoder import EncoderConfig
 from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
-from peer_rl.settings.networks import EncoderConfig
 from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 

@@ -1,5 +1,6 @@
 """One run: the loop, and what watches it without changing it.
 
-`loop` plays and learns; `observers` evaluates, diagnoses and logs (`evaluate`, `representation`, `metrics`, `loggers`,
-`video`); `rundir` and `checkpoint` keep the run on disk (`files`, `trees`); `memory`, `processor` set up the process.
+`loop` plays and learns; `recorder` evaluates, logs and reports for every loop (`evaluate`, `loggers`, `video`), and
+`observers` adds the metrics and diagnostics of ours (`metrics`, `representation`). `rundir` and `checkpoint` keep the
+run on disk (`files`, `trees`); `memory`, `processor` set up the process.
 """

@@ -20,7 +20,8 @@ from peer_rl.rng import Streams, episode_seed
 from peer_rl.settings.environment import task_of
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.loggers import Mirror
-from peer_rl.training.observers import Observers, Progress
+from peer_rl.training.observers import Observers
+from peer_rl.training.recorder import Progress
 from peer_rl.training.rundir import RunDirectory
 from peer_rl.training.trees import all_finite
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from peer_rl.launch.api import train
-from peer_rl.objects import version_of
+from peer_rl.packages import version_of
 from peer_rl.settings import configure
 from peer_rl.settings.tasks import TASKS
 from peer_rl.training.files import read_json_lines

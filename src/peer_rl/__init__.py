@@ -1,6 +1,7 @@
 """PEER: one line for your critic's loss, and the paper around it.
 
-Names load on first use, so that ``import peer_rl`` and ``peer-rl --help`` cost nothing.
+Names load on first use, so that ``import peer_rl`` and ``peer-rl --help`` cost nothing, and the plug-in needs torch
+alone.
 """
 
 from __future__ import annotations
@@ -94,7 +95,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'peer_rl' has no attribute {name!r}")
-    return getattr(import_module(f"peer_rl.{_HOME[name]}"), name)
+    home = _HOME[name]
+    if not home.startswith("plugin"):
+        from peer_rl.packages import require_trainer
+
+        require_trainer(f"peer_rl.{name}", report=home.startswith("report"))
+    return getattr(import_module(f"peer_rl.{home}"), name)
 
 
 def __dir__() -> list[str]:

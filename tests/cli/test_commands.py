@@ -124,7 +124,7 @@ def test_list(what, word):
     assert word in command("list").stdout
 
 
-def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tmp_path):
+def test_doctor_finds_this_machine_healthy_and_names_the_fix_for_a_bad_place(tmp_path):
     result = command("doctor", "--runs", tmp_path)
     assert result.returncode == 0, result.stdout
     assert "all that training needs is here" in result.stdout
@@ -141,7 +141,7 @@ def test_doctor_finds_this_machine_healthy_and_names_the_mend_for_a_bad_place(tm
     blocked.write_text("")
     result = command("doctor", "--runs", blocked / "runs")
     assert result.returncode == 2
-    assert "mend: choose another place with --runs" in result.stdout
+    assert "fix: choose another place with --runs" in result.stdout
 
 
 def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, tmp_path):
@@ -153,10 +153,10 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor.main(["--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "MuJoCo's tasks: mujoco not installed\n          mend: pip install 'peer-rl[mujoco]'" in said
-    assert "Atari's games: cv2 not installed\n          mend: pip install 'peer-rl[atari]'" in said
-    assert "Weights & Biases: wandb not installed\n          mend: pip install 'peer-rl[wandb]'" in said
-    assert "no C++ compiler, which --compile needs\n          mend: apt-get install g++" in said
+    assert "MuJoCo's tasks: mujoco not installed\n          fix: pip install 'peer-rl[mujoco]'" in said
+    assert "Atari's games: cv2 not installed\n          fix: pip install 'peer-rl[atari]'" in said
+    assert "Weights & Biases: wandb not installed\n          fix: pip install 'peer-rl[wandb]'" in said
+    assert "no C++ compiler, which --compile needs\n          fix: apt-get install g++" in said
 
 
 def test_list_tells_dimensions_and_where_they_differ_from_the_papers():

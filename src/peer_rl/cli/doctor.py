@@ -7,16 +7,13 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from peer_rl.cli.options import parse
-from peer_rl.objects import version_of
+from peer_rl.packages import REPORT, TRAINER, absent, require_trainer, version_of
 
-_CORE = ("torch", "numpy", "gymnasium", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 _EXTRAS = {
-    "report": ("figures and tables", ("plotly", "matplotlib", "jinja2", "scipy")),
+    "report": ("figures and tables", REPORT),
     "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
     "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
     "dmc": ("DMControl's tasks", ("dm-control", "mujoco")),
@@ -46,18 +43,29 @@ class Finding:
     level: str
     """ok, optional or missing"""
     text: str
-    mend: str = ""
+    fix: str = ""
 
 
 def main(arguments: list[str]) -> int:
     """Print every finding, and the command that fixes it."""
-    options = parse(DoctorOptions, arguments, prog="peer-rl doctor")
-    findings = [*_python(), *_packages(), *_tools(), *_hardware(), *_place(options.runs)]
+    options = _options(arguments)
+    findings = [*_python(), *_packages(), *_extras(), *_tools(), *_hardware(), *_place(options.runs)]
     for finding in findings:
-        print(f"{finding.level:<9} {finding.text}" + (f"\n{'':<9} mend: {finding.mend}" if finding.mend else ""))
+        print(f"{finding.level:<9} {finding.text}" + (f"\n{'':<9} fix: {finding.fix}" if finding.fix else ""))
     missing = sum(finding.level == "missing" for finding in findings)
-    print("all that training needs is here" if not missing else f"{missing} thing(s) to mend")
+    print("all that training needs is here" if not missing else f"{missing} thing(s) to fix")
     return 2 if missing else 0
+
+
+def _options(arguments: list[str]) -> DoctorOptions:
+    """The options, which are read by one of the packages that may be missing."""
+    if arguments:
+        require_trainer("an option of peer-rl doctor")
+    elif absent(("tyro",)):
+        return DoctorOptions()
+    from peer_rl.cli.options import parse
+
+    return parse(DoctorOptions, arguments, prog="peer-rl doctor")
 
 
 def _python() -> Iterator[Finding]:
@@ -67,29 +75,39 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in _CORE:
-        try:
-            yield Finding("ok", f"{name} {version(name)}")
-        except PackageNotFoundError:
-            yield Finding("missing", f"{name} is not installed", f"pip install {name}")
+    """The plug-in's package, and the trainer's."""
+    if version_of("torch"):
+        yield Finding("ok", f"the plug-in: torch {version_of('torch')}")
+    else:
+        yield Finding("missing", "the plug-in: torch not installed", "pip install torch")
+    missing = absent(TRAINER)
+    if missing:
+        yield Finding("missing", f"the trainer: {' and '.join(missing)} not installed", "pip install 'peer-rl[train]'")
+    else:
+        yield Finding("ok", "the trainer: " + ", ".join(f"{name} {version_of(name)}" for name in TRAINER))
+
+
+def _extras() -> Iterator[Finding]:
     for extra, (purpose, names) in _EXTRAS.items():
-        absent = [name for name in names if version_of(name) is None]
-        if absent:
-            mend = f"pip install 'peer-rl[{extra}]'"
-            yield Finding("optional", f"{purpose}: {' and '.join(absent)} not installed", mend)
+        missing = [name for name in names if version_of(name) is None]
+        if missing:
+            fix = f"pip install 'peer-rl[{extra}]'"
+            yield Finding("optional", f"{purpose}: {' and '.join(missing)} not installed", fix)
         else:
             yield Finding("ok", f"{purpose}: " + ", ".join(f"{name} {version_of(name)}" for name in names))
 
 
 def _tools() -> Iterator[Finding]:
     """What pip cannot install."""
+    if absent(("torch", *TRAINER)):
+        return
     from peer_rl.agents.checks import compiler
 
     if shutil.which(compiler()):
         yield Finding("ok", "a C++ compiler, for --compile")
     else:
         yield Finding("optional", "no C++ compiler, which --compile needs", "apt-get install g++")
-    if version_of("mujoco") is None or version_of("gymnasium") is None:
+    if version_of("mujoco") is None:
         return
     from peer_rl.envs.headless import FIXES, try_drawing
 
@@ -125,5 +143,5 @@ def _place(runs: Path) -> Iterator[Finding]:
         return
     free = shutil.disk_usage(folder).free
     level = "ok" if free > _ROOM else "missing"
-    mend = "" if free > _ROOM else f"free some space on the disk of {folder}"
-    yield Finding(level, f"runs go to {runs}; {free / 1e9:.0f} GB free", mend)
+    fix = "" if free > _ROOM else f"free some space on the disk of {folder}"
+    yield Finding(level, f"runs go to {runs}; {free / 1e9:.0f} GB free", fix)

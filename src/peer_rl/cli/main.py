@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 from peer_rl.errors import ConfigError, PeerError, nearest
+from peer_rl.packages import require_trainer
 from peer_rl.version import __version__
 
 COMMANDS = {
@@ -68,6 +69,8 @@ def _run(name: str, arguments: list[str]) -> int:
     if name not in COMMANDS:
         hint = nearest(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
         raise ConfigError(f"unknown command {name!r}{hint}")
+    if name != "doctor":  # which reports what is missing
+        require_trainer(f"peer-rl {name}")
     module = import_module(f"peer_rl.cli.{_MODULES.get(name, name)}")
     code: int = module.main(arguments)
     return code

@@ -16,7 +16,7 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from peer_rl.errors import RunError
-from peer_rl.objects import version_of
+from peer_rl.packages import version_of
 from peer_rl.settings import as_dict, find_agent, from_dict, variant
 from peer_rl.settings.environment import picture_of, task_of
 from peer_rl.settings.resolve import defaults, option_name

@@ -1,0 +1,50 @@
+"""Packages that parts of peer-rl need, and the pip command that installs them.
+
+The plug-in needs torch alone. Everything else belongs to an extra, as pyproject.toml lists them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+from importlib.util import find_spec
+
+from peer_rl.errors import PeerError
+
+TRAINER = ("gymnasium", "numpy", "safetensors", "tyro", "rich", "tomli-w", "filelock")
+"""What the extra ``train`` installs besides torch."""
+REPORT = ("plotly", "matplotlib", "jinja2", "scipy")
+"""What the extra ``report`` adds to it."""
+
+
+class MissingPackageError(PeerError, ImportError):
+    """A package that is not installed, with the command that installs it."""
+
+
+def absent(names: tuple[str, ...]) -> list[str]:
+    """Those of ``names`` that are not installed, named as pip names them."""
+    return [name for name in names if find_spec(name.replace("-", "_")) is None]
+
+
+def require_trainer(what: str, *, report: bool = False) -> None:
+    """Refuse ``what`` with one sentence where the trainer's packages, or a report's too, are missing."""
+    missing = absent(("torch", *TRAINER, *(REPORT if report else ())))
+    if missing:
+        *others, last = missing
+        names = f"{', '.join(others)} and {last}" if others else last
+        extra = "report" if report else "train"
+        raise MissingPackageError(f"{what} needs {names}; install with: pip install 'peer-rl[{extra}]'")
+
+
+def version_of(name: str) -> str | None:
+    """The version of a package, named as pip or as Python names it; None if it is not there or its module is not."""
+    module = name.replace("-", "_")
+    if find_spec(module) is None:
+        return None
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # cv2 comes in packages of several names, none of them its own
+        pass
+    try:
+        return getattr(import_module(module), "__version__", None)
+    except ImportError:
+        return None

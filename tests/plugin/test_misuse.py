@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from peer_rl import (
     BEER,
+    DR3,
     PEER,
     ConstrainedPEER,
     CosinePEER,
@@ -127,10 +128,35 @@ def test_a_head_axis_that_cannot_be(axis: int | tuple[int, ...]) -> None:
         peer_loss(*pair(4, 5, 6), head_axis=axis)
 
 
-def test_features_put_heads_first_already() -> None:
+@pytest.mark.parametrize("shape", [(32, 5, 6), (2, 32, 5, 6)])
+def test_features_that_may_be_batch_first_are_refused(shape: tuple[int, ...]) -> None:
+    features = Features(*pair(*shape))
+    with pytest.raises(ValueError, match=r"head_axis=\(\)"):
+        PEER()(features)
+    flat = Features(*(x.flatten(-3, -2) for x in (features.phi, features.phi_next)))
+    torch.testing.assert_close(PEER()(features, head_axis=() if len(shape) == 3 else 0), PEER()(flat))
+
+
+def test_a_row_of_weights_for_each_head_confirms_a_large_ensemble() -> None:
+    phi, phi_next = pair(20, 5, 6)
+    by_hand = (phi * phi_next).sum() / 5
+    torch.testing.assert_close(PEER(1.0)(Features(phi, phi_next), head_axis=0), by_hand)
+    torch.testing.assert_close(PEER(1.0)(Features(phi, phi_next, head_weight=torch.rand(20, 1, 6))), by_hand)
     with pytest.raises(ValueError, match="head_axis"):
-        PEER()(Features(*pair(4, 5, 6)), head_axis=1)
-    PEER()(Features(*pair(20, 5, 6)))  # said explicitly, so not questioned
+        PEER(1.0)(Features(phi, phi_next, head_weight=torch.rand(6)))
+
+
+def test_what_goes_with_a_sequence_is_flattened_with_it() -> None:
+    phi, phi_next = pair(32, 5, 6)
+    rows = {name: torch.rand(32, 5).double() for name in ("reward", "discount", "weight")}
+    weight = torch.rand(6).double()
+    found = BEER(1.0)(Features(phi, phi_next, head_weight=weight, **rows), head_axis=())
+    flat = {name: value.flatten() for name, value in rows.items()}
+    features = Features(phi.flatten(0, 1), phi_next.flatten(0, 1), head_weight=weight, **flat)
+    torch.testing.assert_close(found, BEER(1.0)(features))
+    online = torch.rand(32, 5, 6).double()
+    found = DR3(1.0)(Features(phi, phi_next, phi_next_online=online), head_axis=1)
+    torch.testing.assert_close(found, (phi * online).sum() / 32)
 
 
 def test_diagnose_takes_sequences() -> None:
@@ -176,6 +202,18 @@ def test_a_phi_without_a_gradient_is_warned_of(call: Callable[..., Tensor]) -> N
     Watch.warned.clear()
     with torch.no_grad():
         call(phi, phi_next)  # evaluated on purpose
+
+
+def test_a_phi_that_loses_its_gradient_later_is_warned_of_at_once() -> None:
+    phi, phi_next = pair(6, 4)
+    for _ in range(4):
+        peer_loss(phi, phi_next)
+    with torch.inference_mode():
+        inferred = phi * 2
+    with pytest.warns(NoGradientWarning):  # at call 5, not at call 8
+        peer_loss(inferred, phi_next)
+    with pytest.warns(TargetGradientWarning):
+        peer_loss(phi, phi * 2)
 
 
 def test_a_phi_made_under_no_grad_is_reported_by_the_check() -> None:
@@ -282,6 +320,23 @@ def test_a_functional_last_layer_is_named() -> None:
         critic(x)
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_functional_last_layer_is_pointed_out_without_a_graph_too(frozen: bool) -> None:
+    """The target runs first, under no_grad, where no graph names the parameter."""
+    target = Functional().requires_grad_(not frozen)
+    with RepresentationTap(target), torch.no_grad(), pytest.warns(UncertainHeadWarning, match=r"guess.*return phi"):
+        target(torch.randn(ROWS, BOTH))
+
+
+def test_a_critic_that_is_refused_keeps_no_hooks() -> None:
+    critic = nn.Conv1d(1, 1, 1)
+    with pytest.raises(TypeError, match="return phi"):
+        RepresentationTap(critic)
+    critic(torch.zeros(1, 1, 1))
+    assert not critic._forward_hooks
+    assert not critic._forward_pre_hooks
+
+
 class WithReward(nn.Module):
     """Returns (q, reward), of one shape."""
 
@@ -312,6 +367,24 @@ def test_a_reward_is_not_taken_for_a_twin(shared: bool, names: tuple[str, str]) 
     with RepresentationTap(critic, names[0]) as tap:  # what the warning asks for
         q, _ = critic(x)
         torch.testing.assert_close(tap.phi @ tap.head_weight, (q - critic.get_submodule(names[0]).bias).flatten())
+
+
+class OutOfReach(WithReward):
+    """The second head reads a detached phi, for a reward that must not shape the features."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        phi = self.get_submodule(f"{self.names[0]}_body")(x)
+        return self.get_submodule(self.names[0])(phi), self.get_submodule(self.names[1])(phi.clone().detach())
+
+
+def test_a_head_on_a_detached_phi_is_no_twin() -> None:
+    critic, x = OutOfReach(shared=False, names=("out0", "out1")), torch.randn(ROWS, BOTH)
+    check = check_critic(critic, x)
+    assert check.has_gradient
+    assert not check.is_ensemble
+    assert "ensemble" not in str(check).splitlines()[0]
+    with RepresentationTap(critic), pytest.warns(UncertainHeadWarning, match="only one is a Q value"):
+        critic(x)
 
 
 def test_twins_with_numbered_names_are_an_ensemble() -> None:

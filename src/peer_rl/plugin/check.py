@@ -33,7 +33,7 @@ class CriticCheck:
     rows: in the example batch. before: the module that made phi, None if it was a function.
     signed_fraction: fraction of phi's entries below 0. is_linear: whether head(phi) is the critic's output.
     is_ensemble: whether several heads are surely critics of one ensemble; True for one head.
-    has_gradient: whether phi depends on weights of the critic.
+    has_gradient: whether some head's phi depends on weights of the critic.
     zero_heads: heads whose weights are all 0. dead: whether phi is 0 throughout.
     last_layer: what made the output, if not an nn.Linear. target: findings about the target.
     """
@@ -71,7 +71,7 @@ class CriticCheck:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        count = "one head" if len(self.heads) == 1 else f"{len(self.heads)} heads, an ensemble"
+        count = "one head" if len(self.heads) == 1 else f"{len(self.heads)} heads" + ", an ensemble" * self.is_ensemble
         yield f"head:      {', '.join(self.heads)} ({count}), {self.feature_dim} features -> {self.outputs}"
         if self.last_layer:
             yield f"output:    made by {self.last_layer}, which is no nn.Linear, so the head is a guess"
@@ -84,7 +84,8 @@ class CriticCheck:
             yield "output:    head(phi) is the critic's output, so Q = <phi, w> + bias"
         else:
             yield "output:    head(phi) is NOT the critic's output (dueling, distributional, squashed, a minimum?);"
-            yield "           name the layer, or both streams' last ones, with RepresentationTap(critic, head=...)"
+            yield "           name the layer, or both streams' last ones, with RepresentationTap(critic, head=...);"
+            yield "           for a functional layer (phi @ w) return phi from the critic's forward"
         if not self.is_ensemble:
             yield f"heads:     taken for {ONE_Q.format(self.heads[0])}"
         if self.outputs > 1:
@@ -146,7 +147,7 @@ def check_critic(critic: nn.Module, *example_inputs: Any, target: nn.Module | No
         signed_fraction=(phi < 0).double().mean().item(),
         is_linear=certain,
         is_ensemble=looks_like_an_ensemble(list(names), heads),
-        has_gradient=all(head.phi.requires_grad for head in heads),
+        has_gradient=any(head.phi.requires_grad for head in heads),
         zero_heads=tuple(name for name, head in zip(names, heads, strict=True) if not bool(head.module.weight.any())),
         dead=not bool(phi.any()),
         last_layer=None if certain else made_after(critic, trace, output),

@@ -2,7 +2,8 @@
 
 Every call checks shapes, dtype and device. On the CPU every call also finds NaN and infinity, through the scalar loss
 (0.3 us); an accelerator would have to wait for that, so there it happens at calls 1, 2, 4, 8, ... The same calls look
-for features that PEER can do nothing good with (``_SUSPICIONS``). Inside ``torch.compile`` only shapes are checked.
+at the features' values for misuse, and every call at their gradients (``_SUSPICIONS``). Inside ``torch.compile`` only
+shapes are checked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import ClassVar
 
@@ -51,11 +52,8 @@ def _is_one_pair(features: Features) -> bool:
     return bool(phi.any()) and bool(((phi - phi_next).norm(dim=-1) <= 1e-3 * phi.norm(dim=-1)).all())
 
 
-_SIGNED = (
-    "phi has negative entries (no ReLU before the last layer?), so the inner product is unbounded below and can "
-    "inflate the features: use CosinePEER, which only rotates them"
-)
-_SUSPICIONS: dict[type[UserWarning], tuple[Callable[[Features], bool], str]] = {
+_Suspicions = dict[type[UserWarning], tuple[Callable[["Features"], bool], str]]
+_OF_GRADIENTS: _Suspicions = {
     TargetGradientWarning: (
         lambda features: features.phi_next.requires_grad,
         "phi_next carries a gradient, which is stopped here: compute it under torch.no_grad(), with the target critic",
@@ -65,6 +63,8 @@ _SUSPICIONS: dict[type[UserWarning], tuple[Callable[[Features], bool], str]] = {
         "phi carries no gradient, so the term is a constant: pass phi as the critic computed it, not detached and "
         "not from torch.no_grad() or torch.inference_mode()",
     ),
+}
+_SUSPICIONS: _Suspicions = {
     SingleFeatureWarning: (
         lambda features: features.phi.shape[-1] == 1,
         "phi has 1 feature per row, as Q values have: pass the input of the critic's last layer, not its output",
@@ -72,6 +72,13 @@ _SUSPICIONS: dict[type[UserWarning], tuple[Callable[[Features], bool], str]] = {
     SamePairWarning: (
         _is_one_pair,
         "phi_next equals phi in every row: evaluate the target critic at the next pair (s', a'), not at (s, a)",
+    ),
+}
+_SIGNED: _Suspicions = {
+    SignedFeaturesWarning: (
+        lambda features: bool((features.phi < 0).any()),
+        "phi has negative entries (no ReLU before the last layer?), so the inner product is unbounded below and can "
+        "inflate the features: use CosinePEER, which only rotates them",
     ),
 }
 
@@ -160,6 +167,29 @@ def heads_first(phi: Tensor, head_axis: int | Sequence[int] | None, *, name: str
     return phi.movedim(heads, list(range(len(heads)))).flatten(len(heads), -2)
 
 
+def order_heads(features: Features, head_axis: int | Sequence[int] | None) -> Features:
+    """Return the features with their heads first; see `heads_first`.
+
+    A reward, discount, same_action or weight with all of phi's axes but the last follows phi. Without head_axis, a
+    head_weight with a row for each head confirms that phi's leading axes are heads.
+    """
+    phi, weight = features.phi, features.head_weight
+    if phi.dim() == 2 and head_axis is None:
+        return features
+    if head_axis is None:
+        if weight is None or weight.shape[:-2] != phi.shape[:-2]:
+            heads_first(phi, None)
+        return features
+    moved = {name: heads_first(getattr(features, name), head_axis) for name in ("phi", "phi_next")}
+    if features.phi_next_online is not None:
+        moved["phi_next_online"] = heads_first(features.phi_next_online, head_axis)
+    for name in ("reward", "discount", "same_action", "weight"):
+        value = getattr(features, name)
+        if value is not None and value.shape == phi.shape[:-1]:
+            moved[name] = heads_first(value.unsqueeze(-1), head_axis).squeeze(-1)
+    return replace(features, **moved)
+
+
 def per_row(value: Tensor, phi: Tensor, name: str) -> Tensor:
     """Return `value` in phi's dtype; raise ValueError unless it is (batch,) or phi.shape[:-1]."""
     rows = phi.shape[:-1]
@@ -212,25 +242,25 @@ class Watch:
         due = not calls & (calls - 1)
         if (due or loss.is_cpu) and not isfinite(loss.item()):
             raise ValueError(_blame(features))
+        if features.phi_next.requires_grad or not features.phi.requires_grad:
+            _look_for(_OF_GRADIENTS, features)
         if due:
-            for kind, (found, words) in _SUSPICIONS.items():
-                if kind not in self.warned and found(features):
-                    _warn(kind, words)
-            if not signed_is_safe and SignedFeaturesWarning not in self.warned and bool((features.phi < 0).any()):
-                _warn(SignedFeaturesWarning, _SIGNED)
+            _look_for(_SUSPICIONS, features)
+            if not signed_is_safe:
+                _look_for(_SIGNED, features)
         return loss
 
 
 def warn_of_one_pair(features: Features) -> None:
     """Issue `SamePairWarning` once, where phi_next equals phi."""
-    found, words = _SUSPICIONS[SamePairWarning]
-    if SamePairWarning not in Watch.warned and found(features):
-        _warn(SamePairWarning, words)
+    _look_for({SamePairWarning: _SUSPICIONS[SamePairWarning]}, features)
 
 
-def _warn(kind: type[UserWarning], words: str) -> None:
-    Watch.warned.add(kind)
-    warnings.warn(words, kind, stacklevel=4)  # the caller of the regularizer or of diagnose
+def _look_for(suspicions: _Suspicions, features: Features) -> None:
+    for kind, (found, words) in suspicions.items():
+        if kind not in Watch.warned and found(features):
+            Watch.warned.add(kind)
+            warnings.warn(words, kind, stacklevel=4)  # the caller of the regularizer or of diagnose
 
 
 def _blame(features: Features) -> str:

@@ -48,6 +48,7 @@ class RepresentationTap:
         self.critic = critic
         # A critic that is one linear layer is its own head; hooks on it would see their own begin and end.
         self.heads = _resolve(critic, critic if head is None and isinstance(critic, nn.Linear) else head)
+        layers = self.heads or _linears(critic)  # before any hook: a critic that is refused keeps none
         self._trace: list[Call] = []
         self._running = False
         self._taken: dict[nn.Module, Tensor] = {}
@@ -56,7 +57,7 @@ class RepresentationTap:
             critic.register_forward_pre_hook(self._begin),
             critic.register_forward_hook(self._end, always_call=True),
         ]
-        self._layer_handles = self._watch(self.heads or _linears(critic))
+        self._layer_handles = self._watch(layers)
 
     @property
     def phi(self) -> Tensor:
@@ -167,8 +168,8 @@ class RepresentationTap:
         if after:
             return f"phi is now the input of {names[0]!r}, but the output is made by {after}: {RETURN_PHI}"
         return (
-            "the critic's output is not the output of a linear layer, or is the smaller of several; phi is now the "
-            f"input of {names[0]!r}: if that is wrong, give head=..."
+            "the critic's output is no nn.Linear's (a minimum, dueling, phi @ w?); phi is now the input of "
+            f"{names[0]!r}, which is a guess: give head=..., or return phi from the critic's forward"
         )
 
 
@@ -176,8 +177,8 @@ ONE_Q = "an ensemble of critics: if only one is a Q value, or all read one phi, 
 
 
 def looks_like_an_ensemble(names: list[str], calls: list[Call]) -> bool:
-    """Whether several heads have names that differ in a number only (qf0, qf1) and a phi each."""
-    alike = len({re.sub(r"\d+", "0", name) for name in names}) == 1
+    """Whether several heads have names that differ in a number only (qf0, qf1) and a phi each, all with a gradient."""
+    alike = len({re.sub(r"\d+", "0", name) for name in names}) == len({call.phi.requires_grad for call in calls}) == 1
     return len(names) == 1 or (alike and len({call.phi.data_ptr() for call in calls}) == len(calls))
 
 

@@ -24,6 +24,7 @@ from peer_rl.plugin.features import (
     check_beta,
     check_pair,
     heads_first,
+    order_heads,
     per_row,
     safe_norm,
     squared_head_norm,
@@ -97,12 +98,11 @@ class Regularizer(ABC):
     ) -> Tensor:
         """Check the input and compute the term; with beta 0 it is a plain 0 without a graph.
 
-        Takes `Features`, whose tensors put heads first, or phi and phi_next; head_axis as in `peer_loss`.
+        Takes `Features`, or phi and phi_next; head_axis as in `peer_loss`.
         """
         if isinstance(features, Features):
-            if head_axis is not None:
-                raise ValueError("head_axis goes with two tensors; put the heads first in the tensors of Features")
             check_pair(features.phi, features.phi_next)
+            features = order_heads(features, head_axis)
         else:
             if phi_next is None:
                 raise ValueError("phi_next must be given with a phi tensor, not None")

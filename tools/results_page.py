@@ -8,7 +8,7 @@ A table stands between a comment and ``<!-- end -->``. The comment names what it
   end also docs/figures/figure1-SUITE-NAME.png (DRD and cosine as in the paper's figure 1) and random play's return.
   With ``scores TABLE`` each run's score by three rules, and what the paper's TABLE prints for the task.
 - ``<!-- gridworld -->``: the grid world's table and paired differences, short. With an ENCODING and claims, numbers,
-  differences or mechanism: that table of the encoding, whole.
+  differences or mechanism: that table of the encoding, whole. With ``verdicts``: what holds in each encoding.
 - ``<!-- ledger BLOCK -->``: verdict and table of a block of results/ledger.toml. ``short``: without p and P(better).
 - ``<!-- status -->``: how many runs of each experiment are finished.
 
@@ -35,7 +35,7 @@ from peer_rl.paper.report import write_report
 from peer_rl.paper.training_figure import draw_training, random_play
 from peer_rl.report.figures import draw_controls, draw_figure3
 from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
-from peer_rl.report.gridworld_tables import all_tables, controls
+from peer_rl.report.gridworld_tables import all_tables, controls, overview_table
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
 from peer_rl.report.statistics import BEST, SCORE, WITHIN, Estimate
 from peer_rl.report.tables import with_interval, with_spread
@@ -49,6 +49,8 @@ PAGES = tuple(
 )
 FIGURES = ROOT / "docs" / "figures"
 BLOCK = re.compile(r"(<!-- (results|gridworld|ledger|status)((?: [\w./-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
+GRIDWORLD_SEEDS = 10
+"""Of every variant in results/gridworld.toml."""
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -138,6 +140,9 @@ def gridworld_studies() -> dict[str, Study]:
 
 def gridworld_block(encoding: str = "", kind: str = "") -> str:
     """One table of an encoding; without a name, what a reader wants first of DQN and PEER with each encoding."""
+    if encoding == "verdicts":
+        table = overview_table([study for _, study in sorted(gridworld_studies().items())], GRIDWORLD_SEEDS)
+        return as_markdown(table.header, table.rows)
     if kind:
         tables = {heading.rpartition(": ")[2]: table for heading, table in all_tables(gridworld_studies()[encoding])}
         table = tables.get(kind.replace("claims", "the paper's claims"))

@@ -1,4 +1,5 @@
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,15 @@ from peer_rl.report.gridworld import (
     moving_mean,
     studies,
 )
-from peer_rl.report.gridworld_tables import controls, findings, mechanism, mechanism_table, study_tables, verdict_table
+from peer_rl.report.gridworld_tables import (
+    controls,
+    findings,
+    mechanism,
+    mechanism_table,
+    overview_table,
+    study_tables,
+    verdict_table,
+)
 from peer_rl.report.runs import find_runs, group_runs
 from peer_rl.report.statistics import Estimate
 
@@ -222,7 +231,7 @@ def test_what_peers_effect_comes_from(tmp_path: Path, lengths, words) -> None:
 def test_the_controls_are_compared_with_plain_dqn_and_with_peer(tmp_path: Path) -> None:
     write_controls(tmp_path, turning=30, shrinking=50, norm=15)
     study = study_of(tmp_path)
-    found = {one.group.label.split(" ")[0] + str("layer" in one.group.label): one for one in controls(study)}
+    found = {one.group.label.split(" ")[0] + str("LayerNorm" in one.group.label): one for one in controls(study)}
     assert {name: one.verdict for name, one in found.items()} == {
         "PEERFalse": "helps",
         "cosine-peerFalse": "helps",
@@ -234,6 +243,38 @@ def test_the_controls_are_compared_with_plain_dqn_and_with_peer(tmp_path: Path) 
     table = mechanism_table(study)
     assert table.rows[0][0] == "DQN (beta = 0)"
     assert "beta 0.01" in table.caption
+
+
+def answers(study) -> list[str]:
+    """What the table says of the only beta, of (b), (c), (d) and the mechanism."""
+    table = overview_table([study], 10)
+    assert table.header == ["question", "integer states, beta 0.01"]
+    return [row[1] for row in table.rows]
+
+
+def test_the_answer_needs_all_pairs_and_says_where_the_effect_comes_from(tmp_path: Path) -> None:
+    write_controls(tmp_path / "ten", turning=20, shrinking=40)
+    cosine, error, steps, cause = answers(study_of(tmp_path / "ten"))
+    assert cosine.startswith("not decided: +0.0")  # alike in every run
+    assert error.startswith("not decided: +0.0")
+    assert re.match(r"yes: -19\.\d+ \[-", steps)
+    assert cause == "the turning"
+    write_pair(tmp_path / "six", length=30)
+    for cell, difference in zip(answers(study_of(tmp_path / "six")), ("-0.09", "-0.04", "+10.0"), strict=False):
+        assert cell.startswith(f"open, 6 of 10 pairs: {difference}")
+    assert answers(study_of(tmp_path / "six"))[-1] == "the halves were not run"
+
+
+def test_the_answer_says_no_where_the_paper_is_contradicted(tmp_path: Path) -> None:
+    for seed in range(10):
+        write_run(tmp_path, seed=seed, cosine=0.9, length=10)
+        write_run(tmp_path, seed=seed, beta=0.01, cosine=0.95 + 0.001 * seed, length=20 + seed)
+        for half in ("cosine-peer", "feature-norm"):
+            write_run(tmp_path, seed=seed, beta=0.01, regularizer=half)
+    cosine, _, steps, cause = answers(study_of(tmp_path))
+    assert cosine.startswith("no, the opposite: +0.05")
+    assert steps.startswith("no, the opposite: +14.5")
+    assert cause == "PEER's own effect: hurts"
 
 
 def test_without_controls_there_is_no_word_on_the_mechanism(tmp_path: Path) -> None:

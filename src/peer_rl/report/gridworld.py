@@ -40,6 +40,8 @@ class Claim:
     measure: Measure
     sign: int
     """+1 if the paper has PEER above DQN, -1 if below."""
+    decides: bool = True
+    """Whether this score decides the panel's claim; the others are secondary (results/gridworld.toml)."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +148,11 @@ MEASURES = (COSINE, MEAN_COSINE, NORM, DIFFERENCE, ERROR, ORDER, STEPS, EPISODES
 CLAIMS = (
     Claim("b", "PEER lowers the cosine similarity of the network and its target", COSINE, -1),
     Claim("c", "PEER tells S_1 and S_2 better apart: a difference of values closer to the exact one", ERROR, -1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: a greater difference of values", DIFFERENCE, +1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: S_1 above S_2 more often", ORDER, +1),
+    Claim("c", "PEER tells S_1 and S_2 better apart: a greater difference of values", DIFFERENCE, +1, False),
+    Claim("c", "PEER tells S_1 and S_2 better apart: S_1 above S_2 more often", ORDER, +1, False),
     Claim("d", "PEER needs fewer steps to reach S_T in training", STEPS, -1),
-    Claim("d", "PEER yields a better policy: fewer greedy steps at the end", GREEDY, -1),
+    Claim("d", "PEER yields a better policy: fewer greedy steps at the end", GREEDY, -1, False),
 )
-"""The first of each panel decides; the others are secondary (results/gridworld.toml)."""
 
 
 def moving_mean(values: Floats, window: int) -> Floats:
@@ -200,7 +201,8 @@ def _label(config: AnyRunConfig) -> str:
     """The variant without what its whole study shares."""
     base, _ = defaults(config.agent, config.task, profile=config.profile)
     shared = {name: getattr(base, name) for name in ("encoding", "steps", "episodes", "protocol")}
-    return label(replace(config, **shared), several=False)
+    text = label(replace(config, **shared), several=False)
+    return text.replace("critic.layer-normTrue", "LayerNorm critic").replace("weight-decay", "weight decay ")
 
 
 def plain_group(groups: Sequence[Group]) -> Group | None:
@@ -224,7 +226,9 @@ def _with_baselines(groups: Sequence[Group], measure: Measure) -> list[Summary]:
     ]
 
 
-def _study(profile: str, encoding: str, groups: list[Group]) -> Study:
+def _study(profile: str, encoding: str, members: list[Group]) -> Study:
+    plain = plain_group(members)
+    groups = sorted(members, key=lambda one: one is not plain)
     axis = "step" if groups[0].config.steps else "episode"
 
     def curves(name: str) -> list[Curve]:
@@ -238,7 +242,6 @@ def _study(profile: str, encoding: str, groups: list[Group]) -> Study:
         for summary in summaries[claim.measure.name]
         if summary.group.backbone and summary.group.config.regularizer == "peer"
     ]
-    plain = plain_group(groups)
     return Study(
         profile,
         encoding,

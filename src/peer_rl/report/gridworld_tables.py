@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peer_rl.envs.gridworld import SHORTEST
 from peer_rl.report.findings import Finding
-from peer_rl.report.gridworld import EPISODES, MEASURES, NORM, STEPS, Study, plain_group
+from peer_rl.report.gridworld import CLAIMS, EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
 from peer_rl.report.runs import Group, describe
 from peer_rl.report.statistics import Estimate, Summary, paired_difference
 from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
@@ -176,6 +176,55 @@ def mechanism_table(study: Study) -> Table | None:
     note = "What PEER's effect comes from, by the rule of results/gridworld.toml: " + (said or UNDECIDED)
     about = f"{describe(study.groups)} Mean ± standard deviation over seeds; differences paired by seed. {note}."
     return Table(about, header, rows)
+
+
+def overview_table(found: Sequence[Study], seeds: int) -> Table:
+    """What holds in each encoding at each beta: every claim by the score that decides it, and the mechanism.
+
+    A verdict needs ``seeds`` pairs; before that the cell counts them.
+    """
+    header, columns = ["question"], []
+    questions = [f"({claim.panel}) {_QUESTIONS[claim.panel]}" for claim in CLAIMS if claim.decides]
+    for study in found:
+        decisive = [one for one in study.verdicts if one.claim.decides]
+        for beta in sorted({float(one.group.config.beta) for one in decisive}):
+            cells = [_answer(one, seeds) for one in decisive if one.group.config.beta == beta]
+            header.append(f"{study.encoding} states, beta {beta:g}")
+            columns.append([*cells, _cause(study, beta, seeds)])
+    rows = zip([*questions, "what (d) comes from"], *columns, strict=True)
+    return Table("By the rules of results/gridworld.toml.", header, [list(row) for row in rows])
+
+
+_QUESTIONS = {
+    "b": "does PEER lower the cosine of the features and the target's?",
+    "c": "is the difference of the values of S_1 and S_2 closer to the exact one?",
+    "d": "does PEER need fewer steps per episode?",
+}
+
+
+def _answer(one: Verdict, seeds: int) -> str:
+    """Yes, no or not decided, with the numbers; the first two say that the plan's test decided."""
+    difference, sign = one.difference, one.claim.sign
+    if difference is None:
+        return "no pair yet"
+    words = "not decided"
+    if difference.decided():
+        words = "yes" if difference.value * sign > 0 else "no, the opposite"
+    if difference.count < seeds:
+        words = f"open, {difference.count} of {seeds} pairs"
+    return f"{words}: {with_interval(difference, one.claim.measure.digits, sign=True)}"
+
+
+def _cause(study: Study, beta: float, seeds: int) -> str:
+    """The mechanism at a beta, once PEER and both of its halves have all of their pairs."""
+    names = {"peer", TURNING, SHRINKING}
+    counts = {
+        one.group.config.regularizer: one.to_plain.count for one in controls(study) if one.group.config.beta == beta
+    }
+    if not names <= set(counts):
+        return "the halves were not run"
+    least = min(counts[name] for name in names)
+    return mechanism(study)[beta] if least >= seeds else f"open, {least} of {seeds} pairs"
 
 
 def heading(study: Study) -> str:

@@ -286,7 +286,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     (run,) = tmp_path.glob("limited/paper/gridworld-paper/*/seed0")
     kept = Checkpoints(run / "checkpoint").load().step
     assert 400 < kept < 800
-    assert f"it resumes from the last good checkpoint, at step {kept}\n" in limited.stderr
+    assert f"resumes from the checkpoint at step {kept}\n" in limited.stderr
     assert command(*words, tmp_path / "limited").returncode == 0
     assert leavings(run) == leavings(
         train(configure("dqn", "gridworld/paper", steps=1200, encoding="one-hot"), runs=tmp_path / "roomy")
@@ -301,7 +301,7 @@ def test_a_full_disk_loses_nothing(small_disk, tmp_path):
     said = complaint(*words, disk)
     kept = Checkpoints(disk / "paper/gridworld-paper/dqn+steps3000/seed0/checkpoint").load().step
     assert "the disk is full" in said
-    assert said.endswith(f"it resumes from the last good checkpoint, at step {kept}")
+    assert said.endswith(f"resumes from the checkpoint at step {kept}")
     subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
     assert command(*words, disk).returncode == 0
     assert command(*words, tmp_path / "roomy").returncode == 0

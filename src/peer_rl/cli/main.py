@@ -19,11 +19,13 @@ COMMANDS = {
     "compare": "train your own agent with and without PEER, and report whether it helps",
     "xray": "look into the critic of a trained Stable-Baselines3 agent",
     "sweep": "run a grid of agents, tasks, seeds and betas, here or on a Ray cluster",
+    "runs": "list runs: state, step, score, size; delete some",
     "list": "agents, tasks and experiments there are",
     "bench": "speed on this machine, beside other libraries",
     "doctor": "what is missing on this machine, and the command that fixes it",
 }
 _MODULES = {"list": "listing"}
+_RESUMING = ("reproduce", "sweep")
 
 
 def _help() -> str:
@@ -55,7 +57,8 @@ def main() -> int:
         print(f"peer-rl: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("peer-rl: stopped; the same command resumes from the last checkpoint", file=sys.stderr)
+        then = "; the same command resumes: finished runs are kept" * (arguments[0] in _RESUMING)
+        print(f"peer-rl: stopped{then}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output went away, as in `peer-rl list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

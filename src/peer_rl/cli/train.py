@@ -36,10 +36,12 @@ class TrainOptions(Generic[Run]):
     """Where run directories live."""
     checkpoint_seconds: float = 60.0
     """A checkpoint is taken at the first episode end this long after the last one."""
+    extend: bool = False
+    """Continue a run that has the same settings and a smaller budget; the result is as if it had this one."""
     dry_run: bool = False
     """Only show the run directory and every setting with its origin, and whether this machine can run it."""
     quiet: bool = False
-    """No progress bar."""
+    """No progress bar; only the run directory is printed, at the end."""
     tensorboard: bool = False
     """Show the logs in TensorBoard too: tensorboard --logdir RUNS."""
     wandb: Annotated[str | None, arg(metavar="[PROJECT]")] = None
@@ -54,8 +56,9 @@ def main(arguments: list[str]) -> int:
     options, origins = read_options(arguments)
     if options.dry_run:
         return _show_plan(options, origins)
-    from peer_rl.launch.api import train
+    from peer_rl.launch.api import extend_run, run_to_extend, train, what_comes_next
     from peer_rl.launch.progress import TrainingBar, summary
+    from peer_rl.training.stopping import StopRequest
 
     mirrors: list[Mirror] = [TensorBoard()] if options.tensorboard else []
     mirrors += [WandB(options.wandb)] if options.wandb else []
@@ -65,17 +68,18 @@ def main(arguments: list[str]) -> int:
         _say_whether_it_starts_again(options)
     if run.profile == "paper" and not options.quiet:
         _say_how_long(options)
-    seconds = options.checkpoint_seconds
-    with TrainingBar(f"{run.agent} {run.task}{beta} seed={run.seed}", quiet=options.quiet) as bar:
-        try:
-            path = train(run, runs=options.runs, checkpoint_seconds=seconds, show=bar.show, mirrors=mirrors)
-        except KeyboardInterrupt:
-            if entry.resumes:
-                raise
-            print("peer-rl: stopped; the same command starts this run again from the beginning", file=sys.stderr)
-            return 130
-    if not options.quiet:
-        print(summary(path))
+    label = f"{run.agent} {run.task}{beta} seed={run.seed}"
+    told = extend_run(run, options.runs) if options.extend else run_to_extend(run, options.runs)
+    if told and not options.quiet:
+        print(f"{label}: {told}", file=sys.stderr, flush=True)
+    settings: dict[str, Any] = {"checkpoint_seconds": options.checkpoint_seconds, "mirrors": mirrors}
+    try:
+        with StopRequest(at_once=not entry.resumes) as stop, TrainingBar(label, quiet=options.quiet, stop=stop) as bar:
+            path = train(run, runs=options.runs, show=bar.show, stop=lambda: stop.made, **settings)
+    except KeyboardInterrupt:
+        print(f"peer-rl: stopped; {what_comes_next(run, options.runs)}", file=sys.stderr)
+        return stop.exit_code
+    print(path if options.quiet else summary(path))
     return 0
 
 

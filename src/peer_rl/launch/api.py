@@ -24,6 +24,7 @@ from peer_rl.settings.environment import task_of
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.evaluate import Evaluation, evaluate
+from peer_rl.training.extend import budget_of, extend, find_shorter
 from peer_rl.training.loggers import Mirror
 from peer_rl.training.loop import Trainer
 from peer_rl.training.memory import keep_freed_memory
@@ -64,11 +65,13 @@ _NO_ROOM = {
 """What to do when a file could not be written, by the error's number."""
 
 
-def _go_on(path: Path, resumes: bool) -> str:
-    """What the same command will do when there is room again."""
-    kept = Checkpoints(path / "checkpoint").steps() if resumes else []
-    then = f"resumes from the last good checkpoint, at step {kept[-1]}" if kept else "starts from the beginning"
-    return f"type the same command again: it {then}"
+def what_comes_next(config: AnyRunConfig, runs: Path | str = "runs") -> str:
+    """What the same command will do with a run that was stopped."""
+    resumes = find_agent(config.agent).resumes
+    kept = Checkpoints(run_path(config, Path(runs)) / "checkpoint").steps() if resumes else []
+    if kept:
+        return f"the same command resumes from the checkpoint at step {kept[-1]}"
+    return "there is no checkpoint yet: the same command starts from the beginning"
 
 
 def train(
@@ -78,13 +81,17 @@ def train(
     checkpoint_seconds: float = 60.0,
     show: Callable[[Progress], None] = lambda progress: None,
     mirrors: Sequence[Mirror] = (),
+    stop: Callable[[], bool] = lambda: False,
 ) -> Path:
-    """Train one run, or continue it; returns its directory. The same call after a crash resumes it."""
+    """Train one run, or continue it; returns its directory. The same call after a crash resumes it.
+
+    Once ``stop`` returns True, the run takes a checkpoint at the end of its episode and raises KeyboardInterrupt.
+    """
     config, path = _ready(config, runs)
     resumes = find_agent(config.agent).resumes
     try:
         run = RunDirectory(path, config)
-        options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors}
+        options = {"checkpoint_seconds": checkpoint_seconds, "show": show, "mirrors": mirrors, "stop": stop}
         with processor(config.threads):
             # built before the directory is touched: a task or regularizer that does not exist leaves nothing behind
             trainer = _build(config, run, **options)
@@ -93,11 +100,27 @@ def train(
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise RunError(f"{_NO_ROOM[error.errno].format(path)} and {_go_on(path, resumes)}") from error
+        raise RunError(f"{_NO_ROOM[error.errno].format(path)}; then {what_comes_next(config, runs)}") from error
     except MemoryError as error:
         smaller = "--buffer-size" if resumes else "--batch-steps"
         raise RunError(f"not enough memory for {path}: {error}; take a smaller {smaller}") from error
     return path
+
+
+def extend_run(config: AnyRunConfig, runs: Path | str = "runs") -> str:
+    """Continue a run with a smaller budget, at the next ``train`` of ``config``; says from where."""
+    return extend(replace(config, device=resolve_device(config.device)), Path(runs))
+
+
+def run_to_extend(config: AnyRunConfig, runs: Path | str = "runs") -> str:
+    """A sentence about a run that ``--extend`` would continue; empty if there is none, or the run has begun."""
+    config = replace(config, device=resolve_device(config.device))
+    if not find_agent(config.agent).resumes or (run_path(config, Path(runs)) / "config.toml").exists():
+        return ""
+    shorter = find_shorter(config, Path(runs))
+    if shorter is None:
+        return ""
+    return f"{shorter} is the same run with {budget_of(read_config(shorter))}; --extend continues it"
 
 
 def rehearse(config: AnyRunConfig, *, runs: Path | str = "runs") -> Progress:

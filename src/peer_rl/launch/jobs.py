@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.errors import ConfigError, PeerError
+from peer_rl.launch.child import STARTED
 from peer_rl.settings import as_dict
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.rundir import command_of, read_config, read_json, run_path
@@ -99,7 +100,7 @@ class Job:
                 lines = log.read().decode(errors="replace").strip().splitlines()
         except OSError:
             return ""
-        return lines[-1].strip() if lines else ""
+        return lines[-1].strip() if lines and not lines[-1].startswith(STARTED) else ""
 
     def complaint(self) -> str:
         """The last thing that a failed run said."""

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from peer_rl.errors import PeerError
 from peer_rl.launch.jobs import Job
 from peer_rl.training.files import read_json_lines
+from peer_rl.training.stopping import StopRequest
 
 if TYPE_CHECKING:
     from peer_rl.training.recorder import Progress as RunProgress
@@ -66,14 +67,14 @@ class RecentSpeed:
 class TrainingBar:
     """Shows one run's progress; a context manager."""
 
-    def __init__(self, label: str, *, quiet: bool = False) -> None:
-        self.label, self.quiet = label, quiet
+    def __init__(self, label: str, *, quiet: bool = False, stop: StopRequest | None = None) -> None:
+        self.label, self.quiet, self.stop = label, quiet, stop
         self.console = Console(stderr=True)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
-        self._told_plan = False
+        self._told: set[str] = set()
 
     def __enter__(self) -> TrainingBar:
         if not self.quiet and self.console.is_terminal:
@@ -90,9 +91,12 @@ class TrainingBar:
     def show(self, run: RunProgress) -> None:
         """Called by the loop a few times a second."""
         now = time.monotonic()
-        if run.plan and not self._told_plan and not self.quiet:
-            self._told_plan = True
-            self.console.print(f"{self.label}: {run.plan}", soft_wrap=True, markup=False, highlight=False)
+        if run.resumed_at:
+            self._tell_once(f"resumes from the checkpoint at step {run.resumed_at}")
+        if run.plan:
+            self._tell_once(run.plan)
+        if self.stop and self.stop.made:
+            self._tell_once("stops with a checkpoint at the end of this episode; Ctrl-C again stops at once")
         if not run.note:  # nothing is counted meanwhile, and the speed is what it was before
             self._steps.add(now, run.step)
             self._done.add(now, run.done)
@@ -110,6 +114,12 @@ class TrainingBar:
             left = _time_left(run.total - run.done, self._done.per_second())
             words = ", ".join(word for word in (share, speed, left, _last(run)) if word)
             print(f"{self.label}: {words}", file=sys.stderr, flush=True)
+
+    def _tell_once(self, sentence: str) -> None:
+        """A line that stays, above the bar."""
+        if not self.quiet and sentence not in self._told:
+            self._told.add(sentence)
+            self.console.print(f"{self.label}: {sentence}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _last(run: RunProgress) -> str:

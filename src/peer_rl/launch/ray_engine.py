@@ -41,8 +41,8 @@ _LOCK_SECONDS = 600.0
 _SHARE_SECONDS = 30.0
 """Network file systems show a new file to other nodes with some delay."""
 _STOP_SECONDS = 40.0
-_STOPPED = 130
-"""Exit code of an interrupted run."""
+_STOPPED = (130, 143)
+"""Exit codes of an interrupted run."""
 _WAITING = "waiting:"
 
 
@@ -232,7 +232,7 @@ def _train(order: _Order) -> tuple[int, str]:
     finally:
         child.stop([process])
     code = process.returncode
-    if code < 0 or code == _STOPPED:
+    if code < 0 or code in _STOPPED:
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else "stopped"
         raise TrainingKilledError(f"the training was {how} on {platform.node()}")
     return code, ""

@@ -22,6 +22,7 @@ from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.rundir import LOGS, SCHEMA, check_logs, read_config, read_json, run_path
+from peer_rl.training.stopping import is_written
 from peer_rl.version import __version__
 
 Row = dict[str, Any]
@@ -39,7 +40,7 @@ class RunRecord:
     """AGENT[+VARIANT] by the config; the folder's name where the config cannot be read."""
     config: AnyRunConfig | None = None
     state: str = "damaged"
-    """finished, running (or stopped on the way), missing, empty, damaged, other version, or duplicate."""
+    """finished, running, stopped (on the way), missing, empty, damaged, other version, or duplicate."""
     problem: str = ""
     """Why the run cannot be used; empty if it can."""
     manifest: Row = field(default_factory=dict)
@@ -144,12 +145,12 @@ def find_runs(paths: Iterable[Path]) -> list[RunRecord]:
     for path in paths:
         if not path.is_dir():
             raise RunError(f"there is no folder {path}; name a run directory, or a folder that holds some")
-        for folder in _run_folders(path):
+        for folder in run_folders(path):
             found.setdefault(folder.resolve(), read_run(folder))
     return _mark_duplicates(list(found.values()))
 
 
-def _run_folders(top: Path) -> list[Path]:
+def run_folders(top: Path) -> list[Path]:
     """Folders with a config.toml, and seed folders that never got one; nothing inside a run is looked at."""
     folders = []
     for name, inner, files in os.walk(top):
@@ -215,7 +216,14 @@ def _read_logs(record: RunRecord) -> RunRecord:
     status = _read_object(status_path) if status_path.exists() else {}
     if status.get("state") == "finished":
         check_logs(record.path, status)
-    return replace(record, rows=rows, status=status, state=str(status.get("state", "running")))
+    return replace(record, rows=rows, status=status, state=state_of(record.path, status))
+
+
+def state_of(path: Path, status: Row) -> str:
+    """finished, running or stopped: a run that nobody writes does not run, whatever its status.json says."""
+    if status.get("state") == "finished":
+        return "finished"
+    return "running" if is_written(path) else "stopped"
 
 
 def _read_object(path: Path) -> Row:

@@ -54,8 +54,9 @@ class OnPolicyTrainer:
         checkpoint_seconds: float = 60.0,
         show: Callable[[Progress], None] = lambda progress: None,
         mirrors: Sequence[Mirror] = (),
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        del checkpoint_seconds  # the one checkpoint is the final policy
+        del checkpoint_seconds, stop  # the one checkpoint is the final policy
         check_beta(config)
         self.config, self.run = config, run
         self.settings: OnPolicySettings = config.settings

@@ -39,9 +39,10 @@ class Trainer:
         checkpoint_seconds: float = 60.0,
         show: Callable[[Progress], None] = lambda progress: None,
         mirrors: Sequence[Mirror] = (),
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.config, self.run = config, run
-        self.checkpoint_seconds = checkpoint_seconds
+        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
         self.device = torch.device(config.device)
         self.env = env_of(config)
         self.spec = spec_of(self.env)
@@ -75,7 +76,10 @@ class Trainer:
     # -- the run ---------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """Train until the budget is spent; a finished run is left as it is."""
+        """Train until the budget is spent; a finished run is left as it is.
+
+        When ``stop`` says so, the run takes a checkpoint at the end of the episode and ends with a KeyboardInterrupt.
+        """
         self._resume()
         if self.finished():
             if self.run.state() != "finished":  # killed between the last checkpoint and the last status
@@ -85,8 +89,11 @@ class Trainer:
         self.observers.begin()
         while not self.finished():
             self.play_episode()
-            if time.monotonic() - self._saved >= self.checkpoint_seconds and not self.finished():
+            stop = self.stop()
+            if (stop or time.monotonic() - self._saved >= self.checkpoint_seconds) and not self.finished():
                 self.save()
+                if stop:
+                    raise KeyboardInterrupt
         self.observers.observe(final=True)
         self.save()
         self.observers.report(final=True)

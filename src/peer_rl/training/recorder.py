@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from peer_rl.agents import Actor
 from peer_rl.envs.make import env_of
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.errors import RunError
+from peer_rl.errors import PeerError, RunError
 from peer_rl.rng import Stream, episode_seed
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.evaluate import Evaluation, Quota, evaluate
@@ -43,6 +44,8 @@ class Progress:
     """What is happening while no steps are counted."""
     plan: str = ""
     """Something to know before the run starts."""
+    resumed_at: int = 0
+    """Step of the checkpoint that the run continues from; 0 if it starts from the beginning."""
 
     @property
     def frame(self) -> int:
@@ -77,9 +80,13 @@ class Recorder:
         self.checkpoint_seconds = 0.0
         self._started = self._shown = self._timed = self._stated = time.monotonic()
         self._first_step = 0
+        self._begun = False
 
     def begin(self) -> None:
         """Start or resume at ``progress.step``."""
+        self._begun = True
+        self.progress.resumed_at = self.progress.step
+        self.show(self.progress)
         for mirror in self.mirrors:
             mirror.open(self.run.path, self.config, self.progress.step)
 
@@ -175,7 +182,11 @@ class Recorder:
         )
 
     def close(self, *, failed: bool) -> None:
-        """Close the evaluation's environment and the mirrors."""
+        """Close the evaluation's environment and the mirrors; a run that ends early is stopped, not running."""
+        if failed and self._begun:
+            with contextlib.suppress(PeerError, OSError):  # whatever stops the run matters more than its status
+                self.run.check_lock()
+                self.write_status("stopped")
         self.env.close()
         for mirror in self.mirrors:
             mirror.close(failed=failed)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 LOGS = ("metrics", "eval", "diagnostics")
 """Logs that a resumed run continues without a line lost or doubled."""
-_FILES = ("config.toml", "manifest.json", "status.json", *(f"{log}.jsonl" for log in (*LOGS, "timing")))
-_DRAFTS = (".config.toml.new", ".manifest.json.new", ".status.json.new", ".lock")
+FILES = ("config.toml", "manifest.json", "status.json", *(f"{log}.jsonl" for log in (*LOGS, "timing")))
+DRAFTS = (".config.toml.new", ".manifest.json.new", ".status.json.new", ".lock")
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "safetensors")
 
 
@@ -92,7 +92,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def check_places(path: Path) -> None:
     """Refuse a run directory in which a name that peer-rl writes is a link, a pipe or a device."""
-    for name in (*_FILES, *_DRAFTS):
+    for name in (*FILES, *DRAFTS):
         with contextlib.suppress(FileNotFoundError):
             os.close(open_regular(path / name))
     check_folder(path / "checkpoint")
@@ -109,7 +109,7 @@ class RunDirectory:
         self.config = config
         self.logs: dict[str, JsonLines] = {}
         self.checkpoints = Checkpoints(path / "checkpoint")
-        self._lock = FileLock(path / ".lock", timeout=0)
+        self._lock = FileLock(path / ".lock", timeout=0.2)  # a report that tries the lock holds it for a moment
         self._lock_id = (0, 0)
 
     def __enter__(self) -> RunDirectory:

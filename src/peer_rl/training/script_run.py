@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from peer_rl.errors import ConfigError, RunError
+from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.settings import as_dict
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.rundir import LOGS, RunDirectory, read_config
@@ -90,6 +90,10 @@ class ScriptRun:
     ) -> None:
         for log in self.run.logs.values():
             log.flush()
+        if error is not None:
+            with contextlib.suppress(PeerError, OSError):  # whatever stops the run matters more than its status
+                self.run.check_lock()
+                self.write_status("stopped")
 
     def advance(self, step: int, *, last_return: float | None = None) -> None:
         """The training stands at ``step``; now and then other processes hear of it."""

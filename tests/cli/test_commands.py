@@ -98,7 +98,7 @@ def test_dry_run_refuses_what_training_would_refuse_and_shows_the_settings_all_t
     assert result.returncode == 2
     assert problem in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    assert "settings.encoder.kernels" in result.stdout
+    assert "--encoder.kernels" in result.stdout
     assert not list(tmp_path.iterdir())
 
 

@@ -58,9 +58,30 @@ def test_updates_and_steps_of_a_run_are_counted():
     assert costs.count_cost(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
 
 
-@pytest.mark.parametrize(("agent", "task"), [("sac", TASK), ("drq-sac", "gym/X-v0"), ("dqn", "gridworld/paper")])
-def test_other_runs_are_not_foretold(agent, task):
+def test_runs_from_state_that_take_long_are_foretold_and_short_ones_are_not(monkeypatch):
+    config, measured = configure("td3", "pybullet/hopper"), []
+
+    def measure(config, *, begin=0):
+        measured.append(config.steps)
+        return costs.count_cost(config, begin, update_seconds=0.01, step_seconds=0.0002)
+
+    monkeypatch.setattr(costs, "measure_cost", measure)
+    assert expected_time(config).startswith("about 3 hours on this machine (0.01 s an update)")
+    assert expected_time(config, begin=960_000) == ""
+    assert len(measured) == 2
+    assert expected_time(configure("td3", "pybullet/hopper", steps=600)) == ""
+    assert len(measured) == 2, "a run that is short at any pace is not measured"
+
+
+@pytest.mark.parametrize(("agent", "task"), [("dqn", "gridworld/paper"), ("ppo", "pybullet/hopper")])
+def test_runs_that_cannot_be_measured_are_not_foretold(agent, task):
     assert expected_time(configure(agent, task)) == ""
+
+
+@pytest.mark.parametrize(("agent", "task"), [("dqn", "gym/CartPole-v1"), ("sac", "gym/Pendulum-v1")])
+def test_updates_from_state_can_be_measured(agent, task):
+    found = costs.measure_cost(configure(agent, task, steps=6_000))
+    assert found.update_seconds > 0 < found.step_seconds
 
 
 @pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")

@@ -8,10 +8,14 @@ import re
 from typing import Any, TypeVar
 
 import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from peer_rl.cli.suggestions import suggest
 from peer_rl.errors import ConfigError
 
 Options = TypeVar("Options")
+_LARGEST = 1e15
+"""Whole numbers up to here are exact as floats, which 1e5 is first."""
 
 
 def parse(kind: type[Options], arguments: list[str], *, prog: str, default: Any = None) -> Options:
@@ -20,12 +24,53 @@ def parse(kind: type[Options], arguments: list[str], *, prog: str, default: Any 
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            options: Options = tyro.cli(kind, args=arguments, prog=prog, **given)
+            options: Options = tyro.cli(kind, args=arguments, prog=prog, registry=_REGISTRY, **given)
             return options
     except SystemExit as stop:
         if not stop.code:
             raise
-    raise ConfigError(f"{_condense(complaint.getvalue())} (see: {prog} --help)")
+    sentence = _condense(complaint.getvalue())
+    unknown = re.match(r"Unrecognized options: (--[^\s,=]+)", sentence)
+    if unknown:
+        meant = suggest(unknown[1], option_names(kind, prog, given))
+        sentence = f"{sentence.partition(';')[0]}; did you mean {' or '.join(meant)}?" if meant else sentence
+    raise ConfigError(f"{sentence} (see: {prog} --help)")
+
+
+def option_names(kind: type[Any], prog: str, given: dict[str, Any]) -> list[str]:
+    """Every option that --help lists; of a switch only the one that sets it."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        tyro.cli(kind, args=["--help"], prog=prog, registry=_REGISTRY, **given)
+    return re.findall(r"^\W*--([\w.-]+)", text.getvalue(), flags=re.MULTILINE)
+
+
+def _whole_number(text: str) -> int:
+    """An integer, also as 1e5 or 100_000."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text) if re.fullmatch(r"[\d_.]+[eE]\+?\d{1,2}|\d+\.0*", text) else 0.5
+        if not number.is_integer() or number >= _LARGEST:
+            raise
+        return int(number)
+
+
+def _integers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+    """Tyro's rule for integers, with ``_whole_number``."""
+    if info.type is not int:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _whole_number(words[0]),
+        is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+_REGISTRY = ConstructorRegistry()
+_REGISTRY.primitive_rule(_integers)
 
 
 def _condense(box: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.errors import ConfigError, PeerError, RunError, nearest
+from peer_rl.cli.sweep import show_jobs
+from peer_rl.errors import ConfigError, PeerError, nearest
 from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.settings.fields import check_not_negative, check_positive
 from peer_rl.settings.run import Profile
@@ -44,6 +45,8 @@ class ReproduceOptions:
     """local: processes on this machine; ray: tasks on a Ray cluster."""
     address: str | None = None
     """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
+    dry_run: bool = False
+    """Only show the plan and its runs: which are done, begun, or to do. Nothing is written."""
     yes: bool = False
     """Do not ask, however long it takes."""
     runs: Path = Path("runs")
@@ -56,12 +59,11 @@ def main(arguments: list[str]) -> int:
     """Plan, run, report, and say where everything is."""
     options = parse(ReproduceOptions, arguments, prog="peer-rl reproduce")
     _check(options)
+    from peer_rl.launch.engine import make_folder
     from peer_rl.paper.plan import Choice, describe, estimate_plan, make_plan
 
-    try:
-        options.runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {options.runs} ({error.strerror}); choose another place with --runs") from error
+    if not options.dry_run:
+        make_folder(options.runs)
     choice = Choice(options.profile, options.seeds, options.betas, options.tasks, options.agents)
     # absolute on Ray, whose workers have other working directories
     runs = options.runs.absolute() if options.engine == "ray" else options.runs
@@ -70,6 +72,8 @@ def main(arguments: list[str]) -> int:
     estimate = estimate_plan(plan, runs, options.workers)
     if estimate.lines:
         print("\n".join(estimate.lines), flush=True)
+    if options.dry_run:
+        return show_jobs(plan.jobs)
     if estimate.hours is not None and estimate.hours > _ASK_ABOVE_HOURS and not options.yes:
         _ask(estimate.hours)
     failure: PeerError | OSError | None = None

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
         search = search_beta(sweep)
     if options.dry_run:
-        return _show(search.first_round() if search else sweep.jobs)
+        return show_jobs(search.first_round() if search else sweep.jobs)
     return _run(options, sweep.jobs, search)
 
 
@@ -87,7 +87,8 @@ def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) 
     return 0
 
 
-def _show(jobs: Sequence[Job]) -> int:
+def show_jobs(jobs: Sequence[Job]) -> int:
+    """Every run with its command, and how much of it is done."""
     states = {0.0: "to do", 1.0: "done"}
     counts = dict.fromkeys(("done", "begun", "to do"), 0)
     for job in jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,11 +18,16 @@ from peer_rl.settings import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.settings.beta import AUTO, check_weight, describe_beta
 from peer_rl.settings.environment import with_frames
 from peer_rl.settings.fields import check_not_negative
-from peer_rl.settings.resolve import canonical, defaults
+from peer_rl.settings.layers import Value
+from peer_rl.settings.resolve import apply, canonical, defaults, option_name
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import find_task
 from peer_rl.training.loggers import PROJECT, Mirror, TensorBoard, WandB
+from peer_rl.training.rundir import option_words
 
 Run = TypeVar("Run")
+_CHOICES = {"preset": "", "profile": "paper"}
+"""Options that choose defaults, and what they are if not given."""
 _EXAMPLE_TASKS = {"discrete": "gym/CartPole-v1", "continuous": "pybullet/hopper", "either": "mujoco/hopper"}
 
 
@@ -30,6 +36,8 @@ class TrainOptions(Generic[Run]):
     """Train one run. The same command again continues it, or says that it is finished."""
 
     run: Annotated[Run, arg(name="")]
+    config: Path | None = None
+    """Take the settings from this TOML file, such as the config.toml of a run; other options override it."""
     frames: int | None = None
     """Environment frames to train for, instead of --steps: agent steps x action repeat."""
     runs: Path = Path("runs")
@@ -66,7 +74,7 @@ def main(arguments: list[str]) -> int:
     beta = f" beta={describe_beta(run)}" if entry.td_target else ""
     if not entry.resumes and not options.quiet:
         _say_whether_it_starts_again(options)
-    if run.profile == "paper" and not options.quiet:
+    if not options.quiet:
         _say_how_long(options)
     label = f"{run.agent} {run.task}{beta} seed={run.seed}"
     told = extend_run(run, options.runs) if options.extend else run_to_extend(run, options.runs)
@@ -96,18 +104,23 @@ def _overview() -> str:
 
 def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     """The run that the arguments describe, and where each setting comes from."""
-    if arguments[0].startswith("-"):
+    agent = None if arguments[0].startswith("-") else arguments[0]
+    rest = _name_project(arguments[agent is not None :])
+    early = _read_early(rest)
+    saved = _read_saved(early, agent) if early.config else {}
+    agent = agent or saved.get("agent")
+    if agent is None:
         raise ConfigError(f"name the agent first: peer-rl train AGENT --task TASK; there are: {', '.join(AGENTS)}")
-    agent, rest = arguments[0], _name_project(arguments[1:])
     entry = find_agent(agent)
     if entry.scripted:
         raise ConfigError(f"{agent} runs are trained by peer-rl compare")
-    early = _read_early(rest)
-    if early.task is None and not {"-h", "--help"} & set(rest):
+    task = early.task or saved.get("task")
+    if task is None and not {"-h", "--help"} & set(rest):
         raise ConfigError(f"name the task: peer-rl train {agent} --task TASK; see: peer-rl list tasks")
-    task = early.task or _EXAMPLE_TASKS[entry.actions]
-    base, origins = defaults(agent, task, preset=early.preset, profile=early.profile)
-    base = _choose_budget(base, early)
+    chosen = {name: saved.get(name, getattr(early, name) or default) for name, default in _CHOICES.items()}
+    base, origins = defaults(agent, task or _EXAMPLE_TASKS[entry.actions], **chosen)
+    layer = {path: Value(value, str(early.config)) for path, value in saved.items() if path != "task"}
+    base = _choose_budget(apply(base, layer, origins), early)
     prog = f"peer-rl train {agent}"
     kind: Any = TrainOptions[RunConfig[entry.settings, entry.learning, entry.protocol]]  # type: ignore[name-defined]
     options: TrainOptions[Any] = parse(kind, rest, prog=prog, default=TrainOptions(run=base))
@@ -119,9 +132,26 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     before = as_dict(base)
     origins |= {path: "given" for path, value in as_dict(run).items() if before.get(path) != value}
     origins |= {name: "given" for name in ("task", "preset", "profile") if f"--{name}" in rest}
+    origins.setdefault("agent", "given")
     if run.beta == "auto":
         origins |= {name: "of beta auto" for name in AUTO if name not in given}
     return replace(options, run=run, frames=None), origins
+
+
+def _read_saved(early: argparse.Namespace, agent: str | None) -> dict[str, Any]:
+    """The settings in the file of --config, by their dotted paths."""
+    from peer_rl.training.rundir import read_settings
+
+    saved = read_settings(Path(early.config))
+    for name in _CHOICES:
+        if getattr(early, name) is not None:
+            raise ConfigError(f"--{name} chooses defaults, which --config replaces; leave one of them out")
+    if agent and saved.get("agent", agent) != agent:
+        raise ConfigError(f"{early.config} is of the agent {saved['agent']}, not {agent}; leave out {agent}")
+    for name in ("agent", "task", *_CHOICES):
+        if not isinstance(saved.get(name, ""), str):
+            raise ConfigError(f"{early.config}: {name} must be a text, but is {saved[name]!r}")
+    return saved
 
 
 def _name_project(rest: list[str]) -> list[str]:
@@ -136,9 +166,7 @@ def _name_project(rest: list[str]) -> list[str]:
 def _read_early(rest: list[str]) -> argparse.Namespace:
     """The options that decide which defaults the others have; tyro reports later what is wrong with them."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for name, default in (("task", None), ("preset", ""), ("profile", "paper")):
-        early.add_argument(f"--{name}", default=default)
-    for name in ("steps", "episodes", "frames"):
+    for name in ("task", "config", *_CHOICES, "steps", "episodes", "frames"):
         early.add_argument(f"--{name}", default=None)
     try:
         return early.parse_known_args(rest)[0]
@@ -166,7 +194,9 @@ def _say_whether_it_starts_again(options: TrainOptions[Any]) -> None:
 
 
 def _say_how_long(options: TrainOptions[Any]) -> None:
-    """The paper's settings for pixels and for planning take days without a GPU."""
+    """A task of the user's own is not made once more just for that: making it may do anything."""
+    if find_task(options.run.task).suite == "custom":
+        return
     from peer_rl.launch.cost import expected_time
     from peer_rl.training.rundir import read_json, run_path
 
@@ -176,17 +206,23 @@ def _say_how_long(options: TrainOptions[Any]) -> None:
         print(f"{options.run.agent} {options.run.task}: {told}", file=sys.stderr, flush=True)
 
 
+def _as_typed(path: str, value: Any) -> tuple[str, str]:
+    """A setting as the option that sets it, and its value in words; the agent has no option, a switch no value."""
+    name, *words = ("AGENT", str(value)) if path == "agent" else option_words(option_name(path), value)
+    return name, shlex.join(words)
+
+
 def _show_plan(options: TrainOptions[Any], origins: Origins) -> int:
     """The settings first: an error that follows can be looked up in the table."""
-    from rich.console import Console
-    from rich.table import Table
-
     from peer_rl.training.rundir import run_path
 
-    table = Table("setting", "value", "origin", title=str(run_path(options.run, options.runs)))
-    for path, value in as_dict(options.run).items():
-        table.add_row(path, str(value), origins.get(path, "default"))
-    Console().print(table)
+    print(run_path(options.run, options.runs))
+    settings = as_dict(options.run).items()
+    rows = [(*_as_typed(path, value), origins.get(path, "default")) for path, value in settings]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for name, value, origin in rows:
+        print(f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {origin}")
+    sys.stdout.flush()
     from peer_rl.launch.api import rehearse
 
     plan = rehearse(options.run, runs=options.runs).plan

@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from peer_rl.settings import configure
+from peer_rl.settings import configure, find_agent
+from peer_rl.settings.custom import is_custom
 from peer_rl.settings.environment import sees_pixels
 from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 
 _UPDATES, _UPDATE_SECONDS = 5, 2.0
-_LONG = 6 * 3_600.0
+_SHORT, _LONG = 10 * 60.0, 6 * 3_600.0
+_SLOW = {"update_seconds": 1.0, "step_seconds": 0.02}
+"""More than what an update and a step cost from state: a run that is short at this pace is not measured."""
 _LATE = 1_000_001
 """Index of the updates that are timed: every second one moves the actor, and an agent's schedules have ended."""
 _EPISODE_FRAMES = 1_000
@@ -40,12 +43,20 @@ class Cost:
 
 
 def expected_time(config: AnyRunConfig, *, begin: int = 0) -> str:
-    """One sentence about a slow run from step ``begin`` on; empty for all other runs."""
-    if not is_slow(config) or config.steps is None or begin >= config.steps:
+    """One sentence about a run that takes ten minutes or longer from step ``begin`` on; empty for all other runs.
+
+    Runs that learn from pixels or plan always get one.
+    """
+    if config.steps is None or begin >= config.steps or find_agent(config.agent).packages:
+        return ""
+    always = is_slow(config)
+    if not always and count_cost(config, begin, **_SLOW).seconds < _SHORT:
         return ""
     found = measure_cost(config, begin=begin)
+    if found.seconds < _SHORT and not always:
+        return ""
     words = f"about {duration(found.seconds)} on this machine ({found.update_seconds:.2g} s an update)"
-    if found.seconds < _LONG or config.profile != "paper":
+    if found.seconds < _LONG or config.profile != "paper" or is_custom(config.agent):
         return words
     small = measure_cost(configure(config.agent, config.task, profile="small", device=config.device))
     return f"{words}; --profile small takes about {duration(small.seconds)}"

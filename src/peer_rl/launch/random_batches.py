@@ -28,6 +28,19 @@ def random_frames(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
     return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
 
 
+def random_vectors(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
+    """Transitions of noise without frames."""
+    rng = np.random.default_rng(0)
+    obs, next_obs = rng.normal(size=(2, rows, *spec.observation_shape)).astype(spec.observation_dtype)
+    chosen = rng.integers(spec.actions, size=rows) if spec.actions else rng.uniform(-1, 1, (rows, spec.action_size))
+    columns: dict[str, Any] = {
+        "action": chosen.astype(spec.action_column[1]),
+        "reward": rng.uniform(0, 1, rows).astype(np.float32),
+        "discount": np.full(rows, 0.99, np.float32),
+    }
+    return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
+
+
 def random_sequences(spec: EnvSpec, learning: SequenceConfig, device: torch.device) -> Sequences:
     """Whole windows of noise."""
     rng, shape = np.random.default_rng(0), spec.observation_shape
@@ -51,4 +64,5 @@ def random_batch(spec: EnvSpec, config: AnyRunConfig, device: torch.device) -> B
     """What the run's replay gives: transitions of noise, or windows of them."""
     if isinstance(config.learning, SequenceConfig):
         return random_sequences(spec, config.learning, device)
-    return random_frames(spec, config.learning.batch_size, device)
+    draw = random_frames if spec.is_image else random_vectors
+    return draw(spec, config.learning.batch_size, device)

@@ -228,6 +228,7 @@ def _room(missing: Sequence[Job], runs: Path, workers: int) -> list[str]:
         fitting = max(1, int(available / largest[0]))
         memory += f": more than there is, take --workers {fitting}"
     disk = sum(max(0, job.memory - PROGRAM_BYTES) for job in missing)
-    free = shutil.disk_usage(runs).free
+    there = next(folder for folder in (runs, *runs.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(there).free
     words = f"  disk: up to {amount(disk)} in checkpoints; {amount(free)} free"
     return [memory, words + (": more than there is" if disk > free else "")]

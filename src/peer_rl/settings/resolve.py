@@ -24,6 +24,8 @@ Origins = dict[str, str]
 _BUDGETS = ("steps", "episodes")
 _SECTIONS = ("settings", "learning", "protocol")
 _LONGEST_VARIANT = 120
+_EXACT = 1e15
+"""Whole numbers up to here are exact as floats."""
 _ANNOTATIONS: dict[type[Any], dict[str, Any]] = {}
 """Evaluated once for a class: plans of thousands of runs ask for them again and again."""
 
@@ -103,7 +105,7 @@ def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
 
 
 def _coerce(path: str, value: Any, annotation: Any) -> Any:
-    """``value`` as the annotation wants it: whole numbers pass for floats, lists for tuples, nothing else."""
+    """``value`` as the annotation wants it: whole numbers pass for floats and back, lists for tuples, nothing else."""
     options = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
     for option in options:
         origin = typing.get_origin(option)
@@ -113,6 +115,8 @@ def _coerce(path: str, value: Any, annotation: Any) -> Any:
             return float(value)
         if option is int and isinstance(value, int) and not isinstance(value, bool):
             return value
+        if option is int and isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+            return int(value)  # 1e5, which TOML reads as a float
         if option is str and isinstance(value, str):
             return value
         if option is bool and isinstance(value, bool):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 from filelock import FileLock, Timeout
 
-from peer_rl.errors import RunError
+from peer_rl.errors import ConfigError, RunError
 from peer_rl.packages import version_of
 from peer_rl.settings import as_dict, find_agent, from_dict, variant
 from peer_rl.settings.environment import picture_of, task_of
@@ -56,11 +56,12 @@ def command_of(config: AnyRunConfig) -> list[str]:
     words = ["peer-rl", "train", config.agent, "--task", config.task]
     for path, value in mine.items():
         if base.get(path) != value or path == "seed" or (path == "profile" and value != "paper"):
-            words += _option(option_name(path), value)
+            words += option_words(option_name(path), value)
     return words
 
 
-def _option(name: str, value: Any) -> list[str]:
+def option_words(name: str, value: Any) -> list[str]:
+    """The words that set an option on the command line."""
     if isinstance(value, bool):  # a switch takes no value: --critic.layer-norm, --critic.no-layer-norm
         section, dot, switch = name.rpartition(".")
         return [f"--{section}{dot}{'' if value else 'no-'}{switch}"]
@@ -71,13 +72,23 @@ def read_config(path: Path) -> AnyRunConfig:
     """The config of an existing run."""
     file = path / "config.toml"
     try:
-        return from_dict(_flatten(tomllib.loads(read_bytes(file).decode())))
+        return from_dict(flatten(tomllib.loads(read_bytes(file).decode())))
     except FileNotFoundError as error:
         raise RunError(f"{path} is not a run directory: it has no config.toml") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     except OSError as error:
         raise RunError(f"{path} is not a run directory ({error.strerror})") from error
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """The settings in a TOML file by their dotted paths: a config.toml, or one that a user wrote."""
+    try:
+        return flatten(tomllib.loads(read_bytes(file).decode()))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {file}; name a TOML file, such as the config.toml of a run") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -271,8 +282,9 @@ def _nest(flat: dict[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables by dotted paths."""
     flat: dict[str, Any] = {}
     for name, value in nested.items():
-        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

@@ -73,13 +73,8 @@ class Trainer:
         """Agent steps so far."""
         return self.progress.step
 
-    # -- the run ---------------------------------------------------------------------------------------------------
-
     def train(self) -> None:
-        """Train until the budget is spent; a finished run is left as it is.
-
-        When ``stop`` says so, the run takes a checkpoint at the end of the episode and ends with a KeyboardInterrupt.
-        """
+        """Train until the budget is spent, or, after an episode, a checkpoint and a KeyboardInterrupt if ``stop()``."""
         self._resume()
         if self.finished():
             if self.run.state() != "finished":  # killed between the last checkpoint and the last status

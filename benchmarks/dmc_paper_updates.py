@@ -2,9 +2,9 @@
 
     python benchmarks/dmc_paper_updates.py [--cells N]
 
-Not a training: the very trainer of `peer-rl train AGENT --task dmc/NAME`, frames, networks, batch and all, with 60
+Not a whole run: the trainer of `peer-rl train AGENT --task dmc/NAME`, frames, networks, batch and all, with 60
 random steps where the paper has 1,000 or 2,000, stopped after its second update (the first that moves the actor), so
-that somebody with a GPU can trust the command. Writes results/dmc_paper_updates.json after every cell, leaves out
+that a user with a GPU can trust the command. Writes results/dmc_paper_updates.json after every cell, leaves out
 cells that are there already, and stops after N new ones.
 """
 

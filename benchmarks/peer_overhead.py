@@ -7,7 +7,7 @@ Adam, the target's moving average. `td3`: TD3's cycle, two of those and one upda
 times. Arms alternate update by update, in random order, because the machine's speed drifts; before each timed update
 its arm runs one that is not counted, because the arms leave the allocator in different states. `added` is the median
 over rounds of an arm's time over the plain arm's in the same round, with a bootstrap interval. A second plain arm
-shows what these figures are worth: it should read 0.
+shows how precise these figures are: it should read 0.
 
 All of it is measured twice, each time in a process of its own: as `peer-rl train` runs, which asks glibc to keep
 freed memory (`peer_rl.training.memory`), and with glibc's default, which is what PEER meets in a script of your own.

@@ -1,10 +1,10 @@
-"""What numbers below 1.2e-38 cost an update, which training takes for zero (`peer_rl/training/processor.py`).
+"""What numbers below 1.2e-38 cost an update, which training flushes to zero (`peer_rl/training/processor.py`).
 
     python benchmarks/subnormals.py
 
 Each agent is trained for a while without that, so that its optimizer holds as many of them as it would. Then two copies
 of it are updated in turns, one as it is, the other with subnormal numbers taken for zero. The table and
-`results/subnormals.json` hold the share of Adam's two moments that are subnormal, milliseconds of processor time of an
+`results/subnormals.json` hold the fraction of Adam's two moments that is subnormal, milliseconds of processor time of an
 update, and the median of paired ratios with its 95 % interval.
 """
 

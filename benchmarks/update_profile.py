@@ -1,4 +1,4 @@
-"""Why TD3 is not quicker than it is: where the time of an update goes, ours and Stable-Baselines3's.
+"""Where the time of a TD3 update goes: ours and Stable-Baselines3's.
 
     python benchmarks/update_profile.py
 

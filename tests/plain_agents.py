@@ -1,6 +1,6 @@
 """TD3, METD3, SAC, REDQ and DQN written out in float64, one head at a time: what our agents must equal.
 
-Nothing of ours is called here. An agent's weights are copied once; from then on both learn by themselves.
+Nothing of the package is called here. An agent's weights are copied once; from then on both learn by themselves.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """CURL, DrQ and SAC+AE on SAC, and DrQ-v2, written out in float64, one head and one view at a time.
 
-Nothing of ours is called here. An agent's weights are copied once; from then on both learn by themselves. Random
+Nothing of the package is called here. An agent's weights are copied once; from then on both learn by themselves. Random
 numbers come from a stream that begins where the agent's does.
 """
 

@@ -1,6 +1,6 @@
 """TD-MPC written out in float64, one head, step and candidate at a time: what our agent must equal.
 
-Nothing of ours is called here. The agent's weights are copied once; from then on both learn by themselves.
+Nothing of the package is called here. The agent's weights are copied once; from then on both learn by themselves.
 """
 
 import torch

@@ -17,6 +17,6 @@ def read(path: Path) -> tuple[dict, np.ndarray]:
         frames = imageio_ffmpeg.read_frames(str(path))
         meta = next(frames)
         width, height = meta["size"]
-        film = np.stack([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames])
+        video = np.stack([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames])
         del frames
-        return meta, film
+        return meta, video

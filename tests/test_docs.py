@@ -2,7 +2,7 @@
 
 A page's Python blocks run in sequence, in one namespace and in a folder of their own. A block whose first line is a
 comment with a file's name is that file too, so that later blocks can import it. A ``text`` block right after a Python
-block is what it prints, numbers aside. No block can be left out: make it quick instead.
+block is what it prints, numbers aside. No block can be left out: make it fast instead.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
                 importlib.invalidate_caches()
             # Empty lines in front make a traceback show the page's own line numbers.
             source = "\n" * (text[: match.start()].count("\n") + 1) + match[1]
-            # Stable-Baselines3's longer trainings are cut; test_sb3_docs.py looks at what they leave.
+            # Stable-Baselines3's longer runs are cut; test_sb3_docs.py checks what they leave.
             source = re.sub(r"total_timesteps=\d+_000", "total_timesteps=300", source)
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

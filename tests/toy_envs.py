@@ -171,7 +171,7 @@ def multi_discrete_actions() -> gym.Env:
 
 
 class Drawn(Choice):
-    """Draws pictures of an odd size, or what it is told to; pays what chance gives."""
+    """Renders frames of an odd size, or of the size given; rewards are random."""
 
     metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 

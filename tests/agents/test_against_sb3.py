@@ -49,14 +49,14 @@ def heads_of(ours) -> Iterator[list[tuple[Tensor, Tensor]]]:
 
 
 def pairs(ours, theirs) -> Iterator[tuple[Tensor, Tensor]]:
-    """Tensors of our network beside the same ones of SB3's."""
+    """Tensors of our network with the same ones of SB3's."""
     if hasattr(theirs, "q_networks"):
         for head, q in zip(heads_of(ours), theirs.q_networks, strict=True):
             for (weight, bias), layer in zip(head, linears(q), strict=True):
                 yield from ((weight, layer.weight), (bias, layer.bias))
         return
     mine = [(layer.weight, layer.bias) for layer in linears(ours)]
-    if hasattr(theirs, "log_std"):  # our head gives mean and log standard deviation at once
+    if hasattr(theirs, "log_std"):  # our head gives mean and log standard deviation together
         weight, bias = mine.pop()
         mine += list(zip(weight.chunk(2), bias.chunk(2), strict=True))
     for (weight, bias), layer in zip(mine, linears(theirs), strict=True):

@@ -61,7 +61,7 @@ def test_updates_equal_the_equations(case, beta):
 
 @pytest.mark.parametrize("case", ["double", "frames, convolutional features"])
 def test_the_plain_version_would_notice_a_single_network_without_double(case):
-    """Target and critic choose differently on these batches, so the test above tells the two apart."""
+    """Target and critic choose differently on these batches, so the test above distinguishes the two."""
     spec, settings = CASES[case]
     agent, batch = agent_with("dqn", spec, **settings), batch_of(spec)
     plain = PlainDQN(agent, 0.1)

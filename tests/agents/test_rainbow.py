@@ -173,8 +173,8 @@ def test_the_slow_copies_follow_by_the_momentum_and_take_no_gradient():
     head = agent.auxiliary
     before = [parameter.clone() for parameter in head.slow_encoder.parameters()]
     agent.update(batch_of(), index=0, rng=stream())
-    quick = agent.critic.encoder.parameters()
-    for slow, old, new in zip(head.slow_encoder.parameters(), before, quick, strict=True):
+    online = agent.critic.encoder.parameters()
+    for slow, old, new in zip(head.slow_encoder.parameters(), before, online, strict=True):
         torch.testing.assert_close(slow, 0.75 * old + 0.25 * new)
         assert slow.grad is None
 

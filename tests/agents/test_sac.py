@@ -77,7 +77,7 @@ def test_the_log_probability_stays_finite_and_right_where_tanh_saturates():
     with torch.no_grad():
         for parameter in actor.parameters():
             parameter.zero_()
-        actor.head.bias[0] = 30.0  # a = tanh(30), which float32 cannot tell from 1
+        actor.head.bias[0] = 30.0  # a = tanh(30), which float32 rounds to 1
     action, log_prob = actor.sample(torch.zeros(1, 1), torch.zeros(1, 1))
     log_prob.sum().backward()
     exact = -0.5 * math.log(2 * math.pi) - (2 * math.log(2) - 60.0)  # 1 - tanh(u)^2 = 4 exp(-2u) for a large u

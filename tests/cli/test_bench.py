@@ -64,7 +64,7 @@ def test_an_update_from_pixels_is_counted_in_passes(agent):
 
 @pytest.mark.parametrize("agent", PASSES)
 def test_the_passes_are_those_of_two_updates(agent):
-    """Counted by torch; beside them an update has CURL's table of logits, and the temperature's nothing."""
+    """Counted by torch; in addition an update has CURL's table of logits, and the temperature's nothing."""
     from torch.utils.flop_counter import FlopCounterMode
 
     from peer_rl.rng import Stream

@@ -57,7 +57,7 @@ def complaint(*arguments: object, **keywords) -> str:
             "but gym/CartPole-v1 has discrete ones; agents that fit: dqn, rainbow, ",
         ),
         (["train", "td3", "--task", "pybullet/hoper"], "did you mean"),
-        (["train", "rainbow", "--task", "atari/pong", "--regularizer", "dr3"], "give --beta beside --regularizer dr3"),
+        (["train", "rainbow", "--task", "atari/pong", "--regularizer", "dr3"], "give --beta with --regularizer dr3"),
         (["train", "curl-rainbow", "--task", "atari/roadrunner"], "did you mean 'atari/road-runner'?"),
         (
             ["train", "redq", "--task", "mujoco/hopper", "--target-heads", "11"],
@@ -170,7 +170,7 @@ def test_a_log_that_lost_lines_is_refused(finished, tmp_path):
 
 @pytest.mark.slow
 def test_a_second_process_on_the_same_run(tmp_path):
-    """The first one is long enough to be still at it, and goes on undisturbed."""
+    """The first one is long enough to be still at it, and continues undisturbed."""
     arguments = [*GRID, "--steps", "100000", "--runs", str(tmp_path), "--quiet"]
     first = subprocess.Popen([sys.executable, "-m", "peer_rl", *arguments])
     try:

@@ -77,7 +77,7 @@ def test_kill_9_at_random_moments(tmp_path, name):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         killed_at.append(newest(broken))
-    assert killed_at == sorted(set(killed_at)), "every start went on from where the one before it was"
+    assert killed_at == sorted(set(killed_at)), "every start continued from where the one before it was"
     assert killed_at[-1] < steps
     assert start(command, broken).wait(timeout=240) == 0
     assert leavings(the_run(broken)) == leavings(the_run(whole))

@@ -1,4 +1,4 @@
-"""The design's laws, over every agent of ours. What a test only reads is trained once, by ``shared_run``."""
+"""The design's laws, over each of our agents. What a test only reads is trained once, by ``shared_run``."""
 
 import dataclasses
 import random
@@ -177,8 +177,8 @@ class TestLaw4:
 @pytest.mark.slow
 @each_with_beta
 def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
-    """Reward 1 a step, gamma 0.5: worth 2 if the episode is only cut off, 1 if it ends."""
-    worth = {}
+    """Reward 1 a step, gamma 0.5: value 2 if the episode is only cut off, 1 if it ends."""
+    value = {}
     for kind in ("truncating", "terminating"):
         windows = isinstance(tiny_config(agent).learning, SequenceConfig)  # of single steps
         settings = {"learning.gamma": 0.5} | ({} if windows else {"learning.n_step": 3})
@@ -187,9 +187,9 @@ def test_law_5_truncation_bootstraps_and_termination_does_not(agent, tmp_path):
         spec = spec_of(env)
         agent_there = build_agent(read_config(path), spec, CPU)
         agent_there.load_state_dict(final(path).components["agent"])
-        worth[kind] = agent_there.value(spec.encode(env.reset(seed=0)[0])[None]).item()
-    assert worth["truncating"] == pytest.approx(2.0, abs=0.1)
-    assert worth["terminating"] == pytest.approx(1.0, abs=0.1)
+        value[kind] = agent_there.value(spec.encode(env.reset(seed=0)[0])[None]).item()
+    assert value["truncating"] == pytest.approx(2.0, abs=0.1)
+    assert value["terminating"] == pytest.approx(1.0, abs=0.1)
 
 
 @each

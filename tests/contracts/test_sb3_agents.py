@@ -169,7 +169,7 @@ class TestBudgets:
         assert all(torch.equal(networks[0][name], networks[1][name]) for name in networks[0])
 
     def test_an_evaluation_where_a_batch_ends_comes_after_what_was_learned_there(self, tmp_path):
-        """Whether the run ends there or goes on; and it is what the loaded policy does."""
+        """Whether the run ends there or continues; and it is what the loaded policy does."""
         protocol = {"protocol.eval_every": 256, "protocol.eval_episodes": 6}
         short, long = (tiny_run("ppo", tmp_path, steps=steps, **protocol) for steps in (256, 512))
         rows = read_json_lines(long / "eval.jsonl")
@@ -347,7 +347,7 @@ def test_profiles_leave_out_what_an_agent_does_not_have(more_settings):
 @each
 @pytest.mark.parametrize(("task", "steps"), [("toy_envs:choice_from_five", 4_096), ("toy_envs:reach", 8_192)])
 def test_they_learn(agent, task, steps, tmp_path):
-    """Two signs to tell apart, discrete; a number to name, continuous. Without rewards: 0.5 and below 0.6."""
+    """Two signs to distinguish, discrete; a number to name, continuous. Without rewards: 0.5 and below 0.6."""
     settings = {"batch_steps": 256, "eval_every": 0, "steps": steps}
     if agent == "ppo":
         settings |= {"minibatches": 4, "learning_rate": 1e-3}

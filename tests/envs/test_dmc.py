@@ -181,16 +181,16 @@ def test_draft_differs_a_little_and_only_to_look_at():
 
 @draws
 @pytest.mark.parametrize("picture", [None, DRAFT])
-def test_a_film_shows_the_scene_and_changes_nothing(tmp_path, picture):
+def test_a_video_shows_the_scene_and_changes_nothing(tmp_path, picture):
     name = "dmc/reacher-easy"
     with make_env(DMC[name], picture=picture, render_mode="rgb_array") as env:
-        filmed = record(env, lambda seen, first: np.ones(2), seeds=[5], out=tmp_path / "video.mp4", max_steps=10)
-    meta, film = read(tmp_path / "video.mp4")
-    assert film.shape == (11, 480, 480, 3)
+        videoed = record(env, lambda seen, first: np.ones(2), seeds=[5], out=tmp_path / "video.mp4", max_steps=10)
+    meta, video = read(tmp_path / "video.mp4")
+    assert video.shape == (11, 480, 480, 3)
     assert meta["fps"] == 12.5
     env = make_env(DMC[name], picture=picture)
     env.reset(seed=5)
-    assert filmed.returns == [sum(env.step(np.ones(2))[1] for _ in range(10))]
+    assert videoed.returns == [sum(env.step(np.ones(2))[1] for _ in range(10))]
     env.close()
 
 

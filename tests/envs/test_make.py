@@ -1,4 +1,4 @@
-"""Any Gymnasium environment, or the user's own; what cannot be used is refused in words."""
+"""Any Gymnasium environment, or the user's own; what cannot be used is refused with a clear message."""
 
 import gymnasium as gym
 import numpy as np

@@ -36,7 +36,7 @@ def play(board: Board, clock: Clock, jobs: list[Job]) -> None:
     for second in range(31):
         clock.now += 1
         advance(jobs[0], 20 * second, None if second < 5 else 12.34)
-        board.update(jobs[:2], {jobs[1].title: "waiting: for somebody"})
+        board.update(jobs[:2], {jobs[1].title: "waiting: for a core"})
 
 
 def test_without_a_terminal_a_line_for_each_run_and_one_for_all(clock, jobs):
@@ -47,7 +47,7 @@ def test_without_a_terminal_a_line_for_each_run_and_one_for_all(clock, jobs):
     lines = screen.getvalue().splitlines()
     assert lines[3:] == [
         "  pybullet-hopper td3+steps1000 seed0: 580/1000 steps, 20 steps/s, 0:00:21 left, return 12.3",
-        "  pybullet-hopper td3+steps1000 seed1: waiting: for somebody",
+        "  pybullet-hopper td3+steps1000 seed1: waiting: for a core",
         "all runs: 19 %, 0 of 3 ended, 2 running, 0:02:05 left",
         "[1/3] pybullet-hopper td3+steps1000 seed0: finished, last evaluation 5.0",
     ]
@@ -63,7 +63,7 @@ def test_on_a_terminal_a_bar_for_each_run_and_one_for_all(clock, jobs):
     assert "0 of 3 ended" in everything
     assert "600/1000 steps 20 steps/s" in first
     assert "return 12.3" in first
-    assert "waiting: for somebody" in second
+    assert "waiting: for a core" in second
 
 
 def test_a_damaged_status_does_not_stop_the_board(clock, jobs):

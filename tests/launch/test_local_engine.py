@@ -179,7 +179,7 @@ def test_threads_are_shared_out_unless_workers_are_given():
 
 
 def test_the_memory_that_is_foreseen_is_what_the_run_writes_down(undisturbed, tmp_path, monkeypatch):
-    """An environment is made to ask; one that cannot be made leaves the base, and its training tells the rest."""
+    """An environment is made to ask; one that cannot be made leaves the base, and its run reports the rest."""
     monkeypatch.setenv("PYTHONPATH", surroundings()["PYTHONPATH"])
     run = next(iter(runs_below(undisturbed).values()))
     written, config = read_json(run / "manifest.json")["replay"]["bytes"], read_config(run)

@@ -1,4 +1,4 @@
-"""Sweeps on a Ray cluster: stopped, left by a node, and with a run that somebody else still writes."""
+"""Sweeps on a Ray cluster: stopped, left by a node, and with a run that another process still writes."""
 
 import re
 import signal
@@ -36,8 +36,8 @@ def cluster(monkeypatch):
         monkeypatch.setenv(name, value)
     from ray.cluster_utils import Cluster
 
-    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice a dead node
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": quick})
+    fast = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice a dead node
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": fast})
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=1)
@@ -48,7 +48,7 @@ def cluster(monkeypatch):
 
 
 def node_of(cluster, training: int):
-    """The node on which a training runs: one of Ray's processes above it is the node's."""
+    """The node on which a run trains: one of Ray's processes above it is the node's."""
     above = [training]
     while above[-1] > 1:
         above.append(int(Path(f"/proc/{above[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
@@ -114,7 +114,7 @@ def stray_training(job: Job) -> Iterator[subprocess.Popen]:
 
 
 def in_the_middle(runs: Path) -> tuple[int, str] | None:
-    """A training of the sweep that has a checkpoint and is far from its end, and its run."""
+    """A run of the sweep that has a checkpoint and is far from its end, and its run."""
     found = newest_checkpoints(runs)
     for pid, words in training_processes(runs).items():
         options, _ = read_options(words[words.index("train") + 1 :])

@@ -1,4 +1,4 @@
-"""``--search beta``: the same twice, goes on where it was stopped, and says what its result is worth."""
+"""``--search beta``: the same twice, resumes where it was stopped, and prints how sure its result is."""
 
 import math
 import re

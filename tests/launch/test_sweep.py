@@ -158,7 +158,7 @@ def test_one_directory_for_two_runs_is_refused(tmp_path):
 
 
 def test_the_plan_and_the_pages_own_file(tmp_path):
-    """docs/sweeps.md: every TOML block on it is read, and what it says of the first one is true."""
+    """docs/sweeps.md: every TOML block on it is read, and what it says about the first one is true."""
     blocks = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs/sweeps.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 2
     for block in blocks:

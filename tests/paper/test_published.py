@@ -1,4 +1,4 @@
-"""The paper as data: against our own tables always, against the paper's LaTeX where that lies beside the repository."""
+"""The paper as data: compared with our own tables always, with the paper's LaTeX if it is next to the repository."""
 
 import re
 from pathlib import Path
@@ -153,7 +153,7 @@ def test_our_tasks_have_the_papers_spaces(name):
 @pytest.fixture(scope="module")
 def latex():
     if not LATEX.exists():
-        pytest.skip("the paper's LaTeX is not part of the repository and does not lie beside it")
+        pytest.skip("the paper's LaTeX is not part of the repository and is not next to it")
     return LATEX.read_text()
 
 

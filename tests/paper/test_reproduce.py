@@ -112,7 +112,7 @@ def kill_all(command, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the trainings in /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the runs in /proc")
 def test_table1_killed_half_way_and_started_again_does_no_run_twice_and_misses_none(tmp_path):
     folder = tmp_path.resolve()
     runs = [folder / "runs/smoke/pybullet-hopper" / name / "seed0" for name in ("td3", "td3+beta0")]

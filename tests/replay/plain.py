@@ -14,12 +14,12 @@ from peer_rl.settings.run import LearningConfig
 
 CPU = torch.device("cpu")
 GAMMA = 0.9
-ENDS = st.sampled_from(["goes on"] * 5 + ["life lost", "terminated", "truncated"])
+ENDS = st.sampled_from(["continues"] * 5 + ["life lost", "terminated", "truncated"])
 
 
 @dataclass(frozen=True)
 class Step:
-    """What ``Replay.add`` is told, and the rows of the frames that its observation shows."""
+    """What ``Replay.add`` receives, and the rows of the frames that its observation shows."""
 
     obs: np.ndarray
     action: int

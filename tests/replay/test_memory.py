@@ -1,4 +1,4 @@
-"""What a replay takes is told and checked before it is allocated."""
+"""What a replay takes is printed and checked before it is allocated."""
 
 import json
 import os

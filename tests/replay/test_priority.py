@@ -123,7 +123,7 @@ def test_priorities_of_another_number_are_refused(prioritised):
 def played(**priorities: float) -> Replay:
     replay, plain = replay_of(frame_spec(3, (1, 2, 2)), 30, batch_size=8, **priorities), PlainReplay(3, (1, 2, 2))
     for step in range(50):
-        plain.play(replay, "terminated" if step % 9 == 8 else "goes on")
+        plain.play(replay, "terminated" if step % 9 == 8 else "continues")
     return replay
 
 
@@ -140,7 +140,7 @@ def test_a_replay_hands_out_weights_and_takes_priorities():
 
 
 def test_peeking_is_uniform_and_leaves_no_trace():
-    """Law 2: the next batches are the same whether somebody looked or not, priorities and counters included."""
+    """Law 2: the next batches are the same with and without a peek, priorities and counters included."""
     watched, alone = played(priority_exponent=1.0), played(priority_exponent=1.0)
     rng, other = np.random.default_rng(0), np.random.default_rng(0)
     for step in range(5):

@@ -41,7 +41,7 @@ def live(replay: Replay, plain: PlainReplay, rng: np.random.Generator, steps: in
     drawn = []
     for step in range(steps):
         plain.play(
-            replay, "truncated" if step % 11 == 10 or step == steps - 1 else "life lost" if step % 5 == 4 else "goes on"
+            replay, "truncated" if step % 11 == 10 or step == steps - 1 else "life lost" if step % 5 == 4 else "continues"
         )
         batch = replay.sample(rng)
         replay.update_priorities(batch.action % 7 + batch.reward.abs() / 50)

@@ -62,7 +62,7 @@ def test_the_clock_of_an_undisturbed_run() -> None:
 
 
 def test_the_clock_leaves_out_what_was_played_again() -> None:
-    """Killed at 3000 after 3 h, went on from a checkpoint at 2000 (2 h): half an hour later it is at 3000 again."""
+    """Killed at 3000 after 3 h, continued from a checkpoint at 2000 (2 h): half an hour later it is at 3000 again."""
     rows = [row(1000, 3600), row(2000, 7200), row(3000, 10800), row(3000, 1800, first=2000), row(4000, 3600, 2000)]
     assert hours_at(rows, 1000, 2000, 2500, 3000, 4000) == pytest.approx([1, 2, 2.25, 2.5, 3])
 

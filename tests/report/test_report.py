@@ -58,7 +58,7 @@ def test_the_files_of_a_report(example) -> None:
 
 def test_a_second_report_is_byte_identical(example) -> None:
     runs, out = example
-    again = out.with_name("again")  # beside the first: links to runs are relative
+    again = out.with_name("again")  # next to the first: links to runs are relative
     write_report(find_runs([runs]), again, title="A & B")
     for path in out.iterdir():
         assert (again / path.name).read_bytes() == path.read_bytes(), path.name

@@ -162,7 +162,7 @@ def test_dict_observations_and_hindsight():
 
 
 def test_it_waits_for_hindsights_first_episode():
-    """A HerReplayBuffer refuses to be sampled until an episode has ended; that must not end a training."""
+    """A HerReplayBuffer refuses to be sampled until an episode has ended; that must not end a run."""
 
     def agent(**settings):
         env = BitFlippingEnv(n_bits=12, continuous=True, max_steps=50)  # not solved by chance

@@ -62,7 +62,7 @@ def test_saved_and_loaded_with_the_optimizer(name, tmp_path):
         if kept.endswith("optimizer"):
             for one, other in zip(*(states(agent, kept) for agent in (model, loaded)), strict=True):
                 torch.testing.assert_close(one, other, rtol=0, atol=0)
-    # both go on alike from the same rows: Adam's moments, beta and the regularizer are all there
+    # both continue alike from the same rows: Adam's moments, beta and the regularizer are all there
     for agent in (model, loaded):
         with_rows(agent)
         seeded()

@@ -106,7 +106,7 @@ def test_from_pictures_phi_is_what_the_convolutions_give():
 
 
 def test_critics_that_share_one_phi_each_add_their_term():
-    """Pictures, no hidden layer: phi, the encoder's output beside the action, is one tensor for both heads."""
+    """Frames, no hidden layer: phi, the encoder's output and the action, is one tensor for both heads."""
     env = FakeImageEnv(screen_height=40, screen_width=40, n_channels=1, discrete=False)
     kwargs = {"net_arch": {"pi": [8], "qf": []}, "features_extractor_kwargs": {"features_dim": 12}}
     regularizer = CosinePEER  # the actions are signed

@@ -40,7 +40,7 @@ def test_the_grid_worlds_settings_are_the_papers_table():
 
 @pytest.mark.parametrize("agent", ["dqn", "drq-dqn"])
 def test_efficient_dqns_settings_are_the_papers_table(agent):
-    """Every row that is a setting of ours; the suite draws the frames."""
+    """Every row that is one of our settings; the suite renders the frames."""
     config, origins = defaults(agent, "atari/pong")
     found = as_dict(config)
     expected = {

@@ -256,5 +256,5 @@ def test_trees_keep_integer_keys_big_numbers_and_empty_branches():
 def test_a_foreign_safetensors_file_is_refused():
     from safetensors.torch import save
 
-    with pytest.raises(ValueError, match="not a file of ours"):
+    with pytest.raises(ValueError, match="not a file of peer-rl"):
         unpack(save({"x": torch.zeros(1)}))

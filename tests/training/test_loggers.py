@@ -71,7 +71,7 @@ def test_after_a_resume_no_point_is_missing_or_doubled(tmp_path, crash_at):
 
 
 class Lazy:
-    """A mirror that writes rows out only when it is told to, and takes back what comes again."""
+    """A mirror that writes rows out only when flushed, and takes back what comes again."""
 
     def __init__(self) -> None:
         self.kept, self.pending = [], []
@@ -201,7 +201,7 @@ class Recorder(Unreachable):
 
 
 def test_a_resumed_wandb_run_is_the_same_run_and_gets_no_row_twice(tmp_path, monkeypatch):
-    """W&B knows steps up to 150 from before the kill; the run goes on from an earlier checkpoint."""
+    """W&B knows steps up to 150 from before the kill; the run continues from an earlier checkpoint."""
     mirror = WandB("mine")
     seen = []
     for known in (0, 150):

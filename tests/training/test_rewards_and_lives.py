@@ -1,4 +1,4 @@
-"""What the loop stores of a step: clipped rewards, and lost lives that stop bootstrapping while the game goes on."""
+"""What the loop stores of a step: clipped rewards, and lost lives that stop bootstrapping while the game continues."""
 
 import pytest
 from picture_envs import Lives
@@ -26,7 +26,7 @@ def stored(monkeypatch):
 
 
 def play(runs, **settings: object) -> list[dict]:
-    """Two games and a half; returns the lines of metrics.jsonl that tell of games."""
+    """Two games and a half; returns the lines of metrics.jsonl about games."""
     config = configure(
         "dqn", "picture_envs:lives", steps=15, start_steps=5, batch_size=4, eval_every=15, eval_episodes=1, **settings
     )

@@ -1,4 +1,4 @@
-"""What a run directory says of itself."""
+"""What a run directory contains about its run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Films: what is written can be read back and shows what was played."""
+"""Videos: what is written can be read back and shows what was played."""
 
 import os
 import subprocess
@@ -22,8 +22,8 @@ def shoot(out: Path, pictures: list[np.ndarray]) -> None:
             reel.add(picture)
 
 
-def film(task: str, out: Path, **options):
-    """A seeded random policy, filmed."""
+def record(task: str, out: Path, **options):
+    """A seeded random policy, recorded."""
     with make_env(find_task(task), render_mode="rgb_array") as env:
         return record(env, random_policy(env), seeds=[5, 6], out=out, **options)
 
@@ -48,21 +48,21 @@ def play(task: str, limit: int) -> list[float]:
 
 
 def check(out: Path, task: str, size: tuple[int, int], fps: float) -> None:
-    filmed, plain = film(task, out, max_steps=25), play(task, limit=25)
+    recorded, plain = record(task, out, max_steps=25), play(task, limit=25)
     meta, frames = read(out)
-    assert filmed.returns == plain
-    assert len(frames) == sum(filmed.lengths) + 2
+    assert recorded.returns == plain
+    assert len(frames) == sum(recorded.lengths) + 2
     assert (meta["size"], meta["fps"], meta["pix_fmt"].split("(")[0]) == (size, fps, "yuv420p")
     assert (frames[0] != frames[10]).any()
     assert not list(out.parent.glob(".*"))
 
 
-def test_pybullet_is_filmed_without_gl_and_plays_as_it_does_unfilmed(tmp_path):
+def test_pybullet_is_recorded_without_gl_and_plays_as_it_does_unrecorded(tmp_path):
     check(tmp_path / "hopper.mp4", "pybullet/hopper", (320, 240), 60)
 
 
 @pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
-def test_mujoco_is_filmed_without_a_screen(tmp_path):
+def test_mujoco_is_recorded_without_a_screen(tmp_path):
     """In a process of its own, because MuJoCo's backend is chosen once."""
     code = (
         "import sys; from pathlib import Path; import test_video\n"

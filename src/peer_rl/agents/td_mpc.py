@@ -145,14 +145,14 @@ class TDMPC(Stateful):
         return noise.clamp(-self.settings.smoothing_clip, self.settings.smoothing_clip)
 
     def temporal_difference(self, batch: Sequences, rng: Stream) -> TD:
-        """The TD loss of both critics over the windows, and head i's features beside those of target head i."""
+        """The TD loss of both critics over the windows, and head i's features with those of target head i."""
         return self._evaluate(batch, rng)[0]
 
     def _evaluate(self, batch: Sequences, rng: Stream) -> tuple[TD, Tensor, Tensor]:
         """The TD loss; the weighted losses of consistency and reward; the latents z_0 to z_L, (L + 1, B, d).
 
         z_0 = h(s_0), z_{t+1} = d(z_t, a_t); y_t = r_t + discount_t min_i Q'_i(h(s_{t+1}), pi(h(s_{t+1})) + noise).
-        Rows of windows are numbered t * B + b, so that all steps go through each network at once.
+        Rows of windows are numbered t * B + b, so that all steps go through each network in one pass.
         """
         settings, steps = self.settings, batch.mask.shape  # (L, B)
         latents = [self.encode(self._augmented(batch.obs[0], rng))]

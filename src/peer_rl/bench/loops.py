@@ -42,7 +42,7 @@ def race(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Ca
 
 
 def side_by_side(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Callable[[str], None]) -> Row:
-    """Two of our runs at once, a core each, compared with one alone."""
+    """Two of our runs in parallel, a core each, compared with one alone."""
     tell(f"{agent}: two runs side by side")
     pair = [Contender("peer-rl", agent, [core], turn_steps) for core in cores[:2]]
     alone, together = [], []

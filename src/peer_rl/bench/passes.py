@@ -1,4 +1,4 @@
-"""Updates of the agents that see DMControl's frames, beside the passes that they cannot avoid. One thread.
+"""Updates of the agents that read DMControl's frames, compared with the passes that they cannot avoid. One thread.
 
 The passes are forward and backward of bare networks in torch's own layers, on frames that are floats already: no
 augmentation, loss, optimizer or target update. The `small` profile, whose updates a processor makes in milliseconds.

@@ -89,7 +89,7 @@ def bare_pass(network: nn.Module, batch: Batch) -> Callable[[], None]:
 
 
 def measure_pixels(name: str, *, rounds: int) -> dict[str, Any]:
-    """Milliseconds of an update, the bare passes it is worth, and what PEER adds."""
+    """Milliseconds of an update, its cost in bare passes, and what PEER adds."""
     keep_freed_memory()
     batch, rng = random_frames(), Stream(0, "bench", device=_CPU)
     arms: dict[str, Callable[[], Any]] = {"pass": bare_pass(NETWORKS[name](), batch)}

@@ -1,4 +1,4 @@
-"""Pictures per second of DMControl's tasks, by renderer, quality and size, each renderer in a process of its own."""
+"""Frames per second of DMControl's tasks, by renderer, quality and size, each renderer in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def measure_renderers(pictures: int, tell: Callable[[str], None]) -> list[Row]:
-    """Agent steps per second of one core's time, physics at the paper's action repeat and one picture each.
+    """Agent steps per second of one core's time, physics at the paper's action repeat and one frame each.
 
     Nothing is learned. Empty where dm_control or every renderer is missing.
     """

@@ -1,4 +1,4 @@
-"""``peer-rl bench``: steps per second beside other libraries, PEER's cost, an update's bounds, replay, rendering."""
+"""``peer-rl bench``: steps per second compared with other libraries, PEER's cost, an update's bounds, replay, rendering."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def show(found: dict[str, Any]) -> None:
 
     console = Console()
     title = "whole loop: half-cheetah, or Road Runner from pixels"
-    loops = Table("agent", "cores", "library", "steps/s", "ours is quicker by", title=title)
+    loops = Table("agent", "cores", "library", "steps/s", "speed-up of ours", title=title)
     for row in found["loops"]:
         times = "" if row["library"] == "peer-rl" else f"{row['ours_is_quicker_by']:.2f} x"
         loops.add_row(row["agent"], str(row["cores"]), row["library"], f"{row['steps_per_second']:.0f}", times)
@@ -151,7 +151,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _unavoidable(row: dict[str, Any]) -> str:
-    """An update beside its matrix products, one pass of the bare network, or all passes that it needs."""
+    """An update compared with its matrix products, one pass of the bare network, or all passes that it needs."""
     if "plan_ms" in row:
         share, plan = row["unavoidable_share"], row["plan_unavoidable_share"]
         return (

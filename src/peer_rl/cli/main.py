@@ -21,7 +21,7 @@ COMMANDS = {
     "sweep": "run a grid of agents, tasks, seeds and betas, here or on a Ray cluster",
     "runs": "list runs: state, step, score, size; delete some",
     "list": "agents, tasks and experiments there are",
-    "bench": "speed on this machine, beside other libraries",
+    "bench": "speed on this machine, compared with other libraries",
     "doctor": "what is missing on this machine, and the command that fixes it",
 }
 _MODULES = {"list": "listing"}

@@ -1,7 +1,7 @@
 """The paper's grid world (section 3, figure 3).
 
 The figure is not in the paper's source, so the layout is ours: 4 rows of 5 cells, states 0 to 19 in reading
-order, start and S_T in opposite corners, S_1 beside S_T, S_2 beside S_1. Reaching S_T pays 10 and ends the
+order, start and S_T in opposite corners, S_1 next to S_T, S_2 next to S_1. Reaching S_T pays 10 and ends the
 episode; every other step pays 0; bumping into a wall leaves the agent where it is.
 """
 
@@ -59,7 +59,7 @@ class GridWorld(gym.Env[np.int64, np.int64]):
         return np.int64(self._state), REWARD if arrived else 0.0, arrived, False, {}
 
     def render(self) -> Any:
-        """The grid as text, or as a picture of 32 x 32 pixels a cell."""
+        """The grid as text, or as an image of 32 x 32 pixels a cell."""
         if self.render_mode == "rgb_array":
             cells = np.full((ROWS, COLUMNS, 3), 255, dtype=np.uint8)
             cells[divmod(GOAL, COLUMNS)] = (220, 50, 47)

@@ -83,7 +83,7 @@ class Plan:
             "beta": float(beta),
             "regularizer": regularizer,
             "steps": self.steps,
-            "device": "cpu",  # of ours: the script puts its agent where it wants
+            "device": "cpu",  # for our side: the script puts its agent where it wants
             "threads": self.threads,
             "settings.digest": script.digest,
             "settings.control": control,

@@ -250,7 +250,7 @@ class Board:
 
 
 def _shorten(job: Job, width: int) -> str:
-    """A title that leaves room for the numbers beside it; the seed stays, and the variant loses its end."""
+    """A title that leaves room for the numbers next to it; the seed stays, and the variant loses its end."""
     room = width - len(job.path.name) - 1
     words = job.title.removesuffix(f" {job.path.name}")
     return f"{words if len(words) <= room else words[: room - 1] + '…'} {job.path.name}"

@@ -26,7 +26,7 @@ _DIGITS = 3
 
 @dataclass
 class Trial:
-    """One beta with all seeds; ``asked`` is Optuna's trial, None for the backbone, which runs beside the search."""
+    """One beta with all seeds; ``asked`` is Optuna's trial, None for the backbone, which runs alongside the search."""
 
     beta: float
     jobs: list[Job]

@@ -16,7 +16,7 @@ from peer_rl.settings.tasks import TASKS
 BETA = 5e-4
 """The paper's, everywhere."""
 BETAS = (5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
-"""Of the beta study. The paper names six values in a picture alone; its text has 1e-2."""
+"""Of the beta study. The paper names six values in a figure alone; its text has 1e-2."""
 STUDIED_GAMES = ("alien", "freeway", "frostbite", "hero", "kangaroo", "ms-pacman", "seaquest")
 """Of the beta study: seven games on which PEER on CURL is the paper's best. Its text names Freeway and Kangaroo."""
 
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a smaller profile leaves of an experiment, beside its shorter runs."""
+    """What a smaller profile leaves of an experiment, in addition to its shorter runs."""
 
     seeds: int
     tasks: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper, or a study of ours."""
+    """A table or figure of the paper, or a study of our own."""
 
     name: str
     about: str

@@ -39,7 +39,7 @@ class Budget:
     title: str
     measure: Measure
     published: int | None
-    """The budget of the paper's numbers that ours stand beside; None if they stand alone."""
+    """The budget of the paper's numbers that ours are shown with; None without any."""
     counts: bool = True
     """Whether it is what the paper says it compares, rather than what its code may have compared."""
 

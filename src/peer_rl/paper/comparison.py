@@ -1,4 +1,4 @@
-"""The paper against our runs: tables with both, and sentences about what agrees, disagrees or is missing."""
+"""The paper and our runs: tables with both, and sentences about what agrees, disagrees or is missing."""
 
 from __future__ import annotations
 

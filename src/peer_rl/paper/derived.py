@@ -1,4 +1,4 @@
-"""What the paper's figures show beside scores: DRD, shares of State SAC, scores by beta, smoothed curves."""
+"""What the paper's figures show in addition to scores: DRD, shares of State SAC, scores by beta, smoothed curves."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Runs:
 
 
 def parts(experiment: Experiment, grids: Sequence[Grid], planned: Sequence[Planned], groups: Sequence[Group]) -> Extra:
-    """What an experiment shows beside its grids of scores."""
+    """What an experiment shows in addition to its grids of scores."""
     by_key = {group.key: group for group in groups}
     labelled: Labelled = {}
     for run in planned:

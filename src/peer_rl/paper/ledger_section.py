@@ -1,4 +1,4 @@
-"""The ledger's part of a report: first the answers, then pairs as pictures, then the tables."""
+"""The ledger's part of a report: first the answers, then plots of the pairs, then the tables."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class SuiteTable:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A figure. The pictures are not in the paper's source: what is left is what the text says of them."""
+    """A figure. The images are not in the paper's source: this is what the text says about them."""
 
     label: str
     number: str

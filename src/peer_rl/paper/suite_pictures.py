@@ -1,4 +1,4 @@
-"""The appendix's pictures of the suites, drawn from the environments themselves: one frame of every task."""
+"""The appendix's images of the suites, rendered from the environments themselves: one frame of every task."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def write_pictures(out: Path, report: Callable[[str], None]) -> Path:
             continue
         drawing.save(out / table.name)
         count = f"{len(table.rows)} tasks, each drawn by its environment after a few random actions from seed 0"
-        caption = f"The paper's appendix shows the tasks of {table.name} in such pictures. Ours: {count}."
+        caption = f"The paper's appendix shows the tasks of {table.name} in such images. Ours: {count}."
         names = ", ".join(row.task for row in table.rows)
         sections.append(page.section(table.name, Picture(table.name, drawing, f"One frame each of {names}", caption)))
     path = out / "pictures.html"

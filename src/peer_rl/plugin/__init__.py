@@ -1,4 +1,4 @@
-"""PEER and related regularizers: one scalar to add to a critic's loss. Imports torch and nothing else of ours.
+"""PEER and related regularizers: one scalar to add to a critic's loss. Imports torch and nothing else of this package.
 
 `terms` computes the regularizers from `features`, which also checks them; `constrained` adapts beta to a target cosine;
 `custom` resolves names and wraps functions. `tap` records phi of any critic and `check` reports what it would find.

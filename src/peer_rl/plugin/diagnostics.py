@@ -1,7 +1,7 @@
 """Diagnostics of a critic's representation: the paper's DRD, Bellman gap, cosine, norms, rank, dormant units.
 
 Computed in float64 on the CPU, without gradients or side effects. Undefined values are NaN in tensors and floats and
-None in `Report.as_dict`; means leave them out. docs/theory.md says what DRD tells and what it does not.
+None in `Report.as_dict`; means leave them out. docs/theory.md says what DRD shows and what it does not.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _hooked(network: nn.Module, record: Any) -> Iterator[None]:
 def _source_of(call: _Call, before: list[_Call]) -> _Call | None:
     """The layer whose features a layer reads: the nearest earlier one that is unread and fits.
 
-    It fits with as many entries, or as the first entries of what is read: an encoder's features beside an action.
+    It fits with as many entries, or as the first entries of what is read: an encoder's features followed by an action.
     """
     for other in reversed(before):
         if other.consumed:

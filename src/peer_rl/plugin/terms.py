@@ -38,7 +38,7 @@ def mean_inner(x: Tensor, y: Tensor, scale: float | Tensor, weight: Tensor | Non
         x, y = x.float(), y.float()
     if weight is not None:
         y = y * per_row(weight, y, "weight").unsqueeze(-1)
-    # torch.dot is quicker forwards, but its flattened gradient cannot be added to phi's in place.
+    # torch.dot is faster forwards, but its flattened gradient cannot be added to phi's in place.
     return (x * y).sum() * (scale / x.shape[-2])
 
 

@@ -8,7 +8,7 @@ from peer_rl.replay.store import Array
 
 
 class SumTree:
-    """A binary tree over leaves, each node the sum of its two children; whole batches go up and down at once.
+    """A binary tree over leaves, each node the sum of its two children; a whole batch goes up or down in one operation.
 
     Nodes are always computed anew from their children, never moved by a difference, so the tree depends on its leaves
     alone: one that is rebuilt from them is the same bit for bit.

@@ -66,7 +66,7 @@ class Chart:
     alt: str
     """What it shows, for readers who cannot see it."""
     figure: dict[str, Any]
-    """Plotly's ``data`` and ``layout``, and what ``assets/page.js`` needs beside them."""
+    """Plotly's ``data`` and ``layout``, and what else ``assets/page.js`` needs."""
     height: int
     """In pixels."""
 
@@ -207,5 +207,5 @@ def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limit
         "annotations": [{**white, "x": x, "y": y, "text": cells[y][x]} for x, y in holes],
     }  # fmt: skip
     spread = f"from {number(limits[0], 2)} to {number(limits[1], 2)}"
-    alt = f"{title}: max Q of every cell, {spread} over all grids, highest beside the goal"
+    alt = f"{title}: max Q of every cell, {spread} over all grids, highest next to the goal"
     return Chart(title, alt, {"data": [heat], "layout": layout, "ends": "", "along": ""}, 240)

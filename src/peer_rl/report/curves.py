@@ -71,7 +71,7 @@ def mean_curve(label: str, series: Sequence[tuple[Floats, Floats]], spread: Spre
 
 
 def log_curve(group: Group, log: str, name: str, spread: Spread, *, x: str = "step") -> Curve | None:
-    """One logged number of a group's finished runs; along agent steps, with frames and hours beside them."""
+    """One logged number of a group's finished runs; along agent steps, with frames and hours."""
     rows = [record.rows.get(log, []) for record in group.finished]
     curve = mean_curve(group.label, [(column(lines, x), column(lines, name)) for lines in rows], spread)
     if curve is None:

@@ -1,4 +1,4 @@
-"""Pictures for papers and READMEs, by matplotlib without pyplot: no global state, no display."""
+"""Figures for papers and READMEs, by matplotlib without pyplot: no global state, no display."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Sentence = list[str]
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim against the numbers of one variant."""
+    """A claim compared with the numbers of one variant."""
 
     claim: str
     variant: Linked

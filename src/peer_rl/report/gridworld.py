@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim against our numbers, for one variant."""
+    """A claim compared with our numbers, for one variant."""
 
     claim: Claim
     group: Group
@@ -107,7 +107,7 @@ def _greedy_steps(record: RunRecord) -> float:
 
 
 def _order(record: RunRecord) -> float:
-    """The share of the probes over training that tell which state is nearer to S_T."""
+    """Fraction of the probes over training that value the state nearer to S_T higher."""
     differences = column(record.rows.get("diagnostics", []), "probe_q_difference")
     finite = differences[np.isfinite(differences)]
     return float((finite > 0).mean()) if finite.size else math.nan
@@ -147,9 +147,9 @@ GREEDY = Measure("greedy_steps", "Greedy steps at the end", _greedy_steps, 1)
 MEASURES = (COSINE, MEAN_COSINE, NORM, DIFFERENCE, ERROR, ORDER, STEPS, EPISODES, LAST_STEPS, GREEDY)
 CLAIMS = (
     Claim("b", "PEER lowers the cosine similarity of the network and its target", COSINE, -1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: a difference of values closer to the exact one", ERROR, -1),
-    Claim("c", "PEER tells S_1 and S_2 better apart: a greater difference of values", DIFFERENCE, +1, False),
-    Claim("c", "PEER tells S_1 and S_2 better apart: S_1 above S_2 more often", ORDER, +1, False),
+    Claim("c", "PEER distinguishes S_1 and S_2 better: a difference of values closer to the exact one", ERROR, -1),
+    Claim("c", "PEER distinguishes S_1 and S_2 better: a greater difference of values", DIFFERENCE, +1, False),
+    Claim("c", "PEER distinguishes S_1 and S_2 better: S_1 above S_2 more often", ORDER, +1, False),
     Claim("d", "PEER needs fewer steps to reach S_T in training", STEPS, -1),
     Claim("d", "PEER yields a better policy: fewer greedy steps at the end", GREEDY, -1, False),
 )
@@ -212,7 +212,7 @@ def plain_group(groups: Sequence[Group]) -> Group | None:
 
 
 def _with_baselines(groups: Sequence[Group], measure: Measure) -> list[Summary]:
-    """As ``summarise``, and every control without a regularizer against plain DQN."""
+    """As ``summarise``, and every control without a regularizer compared with plain DQN."""
     plain = plain_group(groups)
     found = summarise(groups, measure)
     reference = next((one for one in found if plain and one.group.key == plain.key), None)

@@ -24,7 +24,7 @@ def p_value(estimate: Estimate | None) -> str:
 
 
 def findings(study: Study) -> list[Finding]:
-    """Each of the paper's claims against each variant, for the summary of a report."""
+    """Each of the paper's claims for each variant, for the summary of a report."""
     return [
         Finding(
             f"Figure 3 ({one.claim.panel}), {study.encoding} states, profile {study.profile}. {one.claim.text}",
@@ -37,7 +37,7 @@ def findings(study: Study) -> list[Finding]:
 
 
 def verdict_table(study: Study) -> Table:
-    """What the paper says of figure 3, and what our runs say."""
+    """What the paper says about figure 3, and what our runs say."""
     rows = [
         [
             f"({one.claim.panel}) {one.claim.text}",
@@ -90,7 +90,7 @@ class Control:
 
     @property
     def verdict(self) -> str:
-        """helps, hurts or not decided, against plain DQN."""
+        """helps, hurts or not decided, compared with plain DQN."""
         return _verdict(self.to_plain)
 
 

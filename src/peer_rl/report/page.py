@@ -66,7 +66,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as an image inside the page, with its caption; ``write`` saves it beside the page, too."""
+    """A figure as an image inside the page, with its caption; ``write`` saves it next to the page, too."""
 
     name: str
     """Of its files, without the ending."""

@@ -39,7 +39,7 @@ DIAGNOSTICS = {
     "next_feature_norm": "Norm of the target's next features",
     "head_norm": "Norm of the last layer",
 }
-"""The curves of a report, beside the evaluation return."""
+"""The curves of a report, in addition to the evaluation return."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from peer_rl.report.tables import Linked, Table, file_link, full_linked, linked,
 from peer_rl.settings.tasks import find_task
 
 _FIRST_DIAGNOSTICS = ("drd", "cosine", "feature_norm", "effective_rank", "gradient_ratio")
-"""Shown beside the return; the others unfold."""
+"""Shown with the return; the others unfold."""
 _CELL_NAMES = {START: "start", S1: "S<sub>1</sub>", S2: "S<sub>2</sub>", GOAL: "S<sub>T</sub>"}
 _FILES = ("config.toml", "manifest.json", "eval.jsonl", "diagnostics.jsonl", "metrics.jsonl", "timing.jsonl")
 _FEW = (

@@ -1,4 +1,4 @@
-"""A report on run directories: one HTML page, and the same as pictures, Markdown, LaTeX and CSV."""
+"""A report on run directories: one HTML page, and the same as images, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def unusual(found: XRay) -> list[str]:
             f"phi uses {report.effective_rank:.0f} of {found.features.phi.shape[-1]} directions: near collapse."
         )
     if report.cosine > 0.99:
-        lines.append(f"phi and phi' are nearly parallel (cosine {report.cosine:.4f}): steps are hard to tell apart.")
+        lines.append(f"phi and phi' are nearly parallel (cosine {report.cosine:.4f}): steps are hard to distinguish.")
     if report.feature_norm > 1e3:
         lines.append(f"phi is very long (mean norm {report.feature_norm:.3g}), as when values diverge.")
     if report.signed_fraction > 0:
@@ -192,7 +192,7 @@ _HEAD = (
         "cosine",
         "Cosine of phi and phi'",
         "similarity of a step and the next",
-        "above 0.99: steps are hard to tell apart",
+        "above 0.99: steps are hard to distinguish",
     ),
     ("drd", "DRD", "cosine minus the paper's bound", "above 0 the paper's property fails; rescaling phi changes it"),
     ("drd_share_positive", "Fraction with DRD above 0", "rows where the property fails", "says little alone"),
@@ -223,7 +223,7 @@ def write_xray(found: XRay, out: Path) -> Path:
     strange = unusual(found)
     answer = f"{len(strange)} things stand out." if len(strange) > 1 else "One thing stands out."
     if not strange:
-        answer = "Nothing unusual: no layer is dormant or collapsed, and phi tells one step from the next."
+        answer = "Nothing unusual: no layer is dormant or collapsed, and phi distinguishes one step from the next."
     reward = f" Mean return {np.mean(found.returns):.2f}." if found.returns else ""
     sections = [
         page.section("The answer", page.Text(answer, "answer"), page.Bullets(strange) if strange else None),

@@ -51,7 +51,7 @@ def train_model(script: Script, run: ScriptRun) -> BaseAlgorithm:
 
 
 def describe(model: Any) -> dict[str, str]:
-    """What the manifest says of the model."""
+    """What the manifest says about the model."""
     return {"model": f"{type(model).__module__}.{type(model).__qualname__}"}
 
 

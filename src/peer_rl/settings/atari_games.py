@@ -1,4 +1,4 @@
-"""The paper's 26 Atari games: their actions, and the scores that theirs are measured against. Imports no emulator."""
+"""The paper's 26 Atari games: their actions, and the scores that normalise an agent's. Imports no emulator."""
 
 from __future__ import annotations
 

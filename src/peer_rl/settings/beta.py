@@ -36,7 +36,7 @@ def check_weight(config: AnyRunConfig, *, given: Collection[str]) -> None:
     named = config.regularizer not in ("peer", "none")
     if named and find_agent(config.agent).td_target and not (config.beta or "beta" in given):
         raise ConfigError(
-            f"{config.agent} is a baseline, whose beta is 0; give --beta beside --regularizer {config.regularizer}"
+            f"{config.agent} is a baseline, whose beta is 0; give --beta with --regularizer {config.regularizer}"
         )
 
 

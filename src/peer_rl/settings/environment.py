@@ -79,4 +79,4 @@ def check_environment(config: AnyRunConfig) -> None:
     for name in ("image_size", "render_quality", *["frame_stack"] * (task.suite == "dmc")):
         if getattr(config, name) is not None:
             option = "--" + name.replace("_", "-")
-            raise ConfigError(f"task {task.name} draws no pictures for {config.agent}; leave out {option}")
+            raise ConfigError(f"task {task.name} renders no frames for {config.agent}; leave out {option}")

@@ -86,7 +86,7 @@ def _annotations(kind: type[Any]) -> dict[str, Any]:
 
 
 def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
-    """A frozen dataclass with values at dotted paths exchanged, each checked against its field's type."""
+    """A frozen dataclass with values at dotted paths replaced, each checked against its field's type."""
     annotations = _annotations(type(config))
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
@@ -185,7 +185,7 @@ def defaults(agent: str, task: str, *, preset: str = "", profile: str = "paper")
 
 
 def _of_agent(config: AnyRunConfig, layer: Layer) -> Layer:
-    """What a profile says of a setting that the run does not have is left out.
+    """What a profile says about a setting that the run does not have is left out.
 
     A suite's profile is for all of its agents, and an agent's for all suites, those that draw it no frames too.
     """

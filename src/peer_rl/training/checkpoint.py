@@ -90,17 +90,17 @@ class Checkpoints:
         files = {f"{name}.safetensors": pack(components[name]) for name in _COMPONENTS}
         files[_META] = json.dumps(meta, indent=1).encode()
         files[_SUMS] = "".join(f"{sha256(data).hexdigest()}  {name}\n" for name, data in files.items()).encode()
-        beside = self.folder / f".{step:012d}.new"
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
+        unpublished = self.folder / f".{step:012d}.new"
+        shutil.rmtree(unpublished, ignore_errors=True)
+        unpublished.mkdir()
         try:
             for name, data in files.items():
-                write_durably(beside / name, data)
-            sync_directory(beside)
+                write_durably(unpublished / name, data)
+            sync_directory(unpublished)
         except OSError:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unpublished, ignore_errors=True)
             raise
-        beside.rename(self._path(step))
+        unpublished.rename(self._path(step))
         sync_directory(self.folder)
         self.clean()
 
@@ -154,7 +154,7 @@ def _steps(folder: Path) -> list[int]:
 
 
 def _delete(folder: Path) -> None:
-    """Delete a checkpoint of ours; one that holds anything else, or is a link, stays."""
+    """Delete a checkpoint; one that holds anything else, or is a link, stays."""
     if folder.is_dir() and not folder.is_symlink() and {path.name for path in folder.iterdir()} <= _CONTENT:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -17,7 +17,7 @@ from typing import Any
 from peer_rl.errors import ConfigError, nearest
 
 _OPTIONAL = ("regularizer", "control", "steps")
-"""What a function is given if it has a parameter of that name, beside the seed and beta."""
+"""What a function is given if it has a parameter of that name, in addition to the seed and beta."""
 _FORM = "name a function as SCRIPT.py:NAME or MODULE:NAME"
 
 
@@ -158,7 +158,7 @@ def _import_file(path: Path) -> ModuleType:
 
 @contextmanager
 def _loading(path: Path | None) -> Iterator[None]:
-    """As if the script had been started: its folder comes first on the path, and it sees no options of ours."""
+    """As if the script had been started: its folder comes first on the path, and it sees none of peer-rl's options."""
     argv, before = sys.argv, _State.loading
     if path:
         sys.argv = [str(path)]

@@ -44,7 +44,7 @@ def unpack(content: bytes) -> Tree:
             branch[path[-1]] = leaf
         return tree
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"not a file of ours ({error})") from error
+        raise ValueError(f"not a file of peer-rl ({error})") from error
 
 
 def all_finite(tree: Tree) -> bool:

@@ -3,9 +3,9 @@
     python benchmarks/subnormals.py
 
 Each agent is trained for a while without that, so that its optimizer holds as many of them as it would. Then two copies
-of it are updated in turns, one as it is, the other with subnormal numbers taken for zero. The table and
-`results/subnormals.json` hold the fraction of Adam's two moments that is subnormal, milliseconds of processor time of an
-update, and the median of paired ratios with its 95 % interval.
+of it are updated in turns, one as it is, the other with subnormal numbers flushed to zero. The table and
+`results/subnormals.json` hold the fraction of Adam's two moments that is subnormal, milliseconds of processor time of
+an update, and the median of paired ratios with its 95 % interval.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def main() -> None:
         adds = {name: f"{100 * value:+.1f}" for name, value in row["zero_adds"].items()}
         print(
             f"{agent:<14}{row['steps']:>6} steps {row['subnormal_share']:>6.1%} subnormal: {row['kept_ms']:6.2f} ms, "
-            f"taken for zero {row['zero_ms']:6.2f} ms, {adds['median']} % [{adds['low']}, {adds['high']}]",
+            f"flushed to zero {row['zero_ms']:6.2f} ms, {adds['median']} % [{adds['low']}, {adds['high']}]",
             flush=True,
         )
     record = {

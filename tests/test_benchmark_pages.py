@@ -138,7 +138,7 @@ def test_the_speed_page_shows_what_bench_found_from_dmcontrols_frames():
     assert replay["ms_median"] <= 15
 
 
-def test_the_speed_page_shows_how_quickly_dmcontrol_is_drawn():
+def test_the_speed_page_shows_how_fast_dmcontrol_renders():
     found = json.loads((ROOT / "benchmarks" / "results" / "bench_dmc.json").read_text())["rendering"]
     page = (ROOT / "docs" / "speed.md").read_text()
     assert {row["renderer"] for row in found} == {"osmesa", "egl"}

@@ -37,7 +37,7 @@ def test_importing_the_package_and_its_configs_imports_no_torch():
     "command", [[], ["train", "dqn"], ["eval"], ["watch"], ["report"], ["reproduce"], ["sweep"], ["list"], ["doctor"]]
 )
 def test_help_is_fast(command):
-    """0.5 s is the promise for peer-rl --help; processor time, the best of up to three: other tests run at the same time."""
+    """0.5 s is the promise for peer-rl --help; processor time, the best of up to three: other tests run too."""
     times, limit = [], 1.0 if command else 0.5
     while len(times) < 3 and (not times or min(times) >= limit):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -54,7 +54,7 @@ def test_the_tables_of_the_pages_are_written_from_the_runs(monkeypatch):
             sys.modules.pop(name, None)
 
 
-def test_every_picture_of_the_pages_is_there():
+def test_every_image_of_the_pages_is_there():
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for picture in re.findall(r"\]\(([\w/.-]+\.(?:png|svg))\)", page.read_text()):
             assert (page.parent / picture).stat().st_size > 300, f"{page.name}: {picture}"

@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[1] / "tools" / "system_packages.sh"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the script is for Debian")
-def test_where_we_may_not_install_one_line_tells_what_is_missing_and_make_goes_on(tmp_path):
+def test_without_permission_to_install_one_line_names_what_is_missing_and_make_continues(tmp_path):
     """No apt-get and no compiler on this PATH."""
     for tool in ("uname", "id", "ls", "sh"):
         (tmp_path / tool).symlink_to(shutil.which(tool))

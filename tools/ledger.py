@@ -107,7 +107,7 @@ def main() -> int:
     """Freeze, restore what is there, train, keep."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--file", type=Path, default=ROOT / "results" / "ledger.toml", help="the plan")
-    parser.add_argument("--results", type=Path, help="where finished runs are kept (default: a folder next to the plan)")
+    parser.add_argument("--results", type=Path, help="where finished runs are kept (default: next to the plan)")
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "peer-rl" / "ledger"
     parser.add_argument("--home", type=Path, default=default, help="code and checkpoints; with Ray on a shared disk")
     parser.add_argument("--engine", choices=("local", "ray"), default="local", help="as for peer-rl sweep")

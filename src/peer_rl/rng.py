@@ -1,4 +1,4 @@
-"""Randomness by name. Every source derives from the run's seed; none of our agents uses torch's or numpy's global one."""
+"""Randomness by name. Every source derives from the run's seed; no agent uses torch's or numpy's global generator."""
 
 from __future__ import annotations
 

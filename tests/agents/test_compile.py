@@ -94,7 +94,7 @@ def test_a_compiled_run_diagnoses_itself_and_learns_what_a_plain_one_learns(name
         assert other["gradient_ratio"] == pytest.approx(one["gradient_ratio"], rel=1e-2)
 
 
-def test_a_machine_without_a_compiler_is_told_at_once_and_what_to_do(tmp_path, monkeypatch):
+def test_without_a_compiler_one_message_says_what_to_install(tmp_path, monkeypatch):
     config = configure("td3", TINY["td3"][0], device="cpu", **{"settings.compile": True})
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)

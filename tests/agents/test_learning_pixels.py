@@ -47,7 +47,7 @@ def score(agent: str, runs) -> float:
 
 
 @pytest.mark.parametrize("agent", OWN)
-def test_learns_to_tell_the_direction_and_to_leave_the_bait(agent, tmp_path):
+def test_learns_to_name_the_direction_and_to_leave_the_bait(agent, tmp_path):
     assert score(agent, tmp_path) > SOLVED
 
 

@@ -80,7 +80,7 @@ def test_the_passes_are_those_of_two_updates(agent):
     assert passes.get_total_flops() == pytest.approx(updates.get_total_flops(), rel=2e-3)
 
 
-def test_an_update_is_shown_beside_its_passes(monkeypatch):
+def test_an_update_is_shown_with_its_passes(monkeypatch):
     monkeypatch.setattr("peer_rl.bench.updates._WARM_UP", 1)
     row = measure_passes("drq-v2", rounds=2)
     assert 0.3 < row["unavoidable_share"] < 1.2
@@ -118,7 +118,7 @@ def test_the_products_are_those_of_two_td3_updates():
     assert products.get_total_flops() == updates.get_total_flops()
 
 
-def test_a_place_that_cannot_be_written_is_told_before_minutes_of_measuring(tmp_path):
+def test_a_place_that_cannot_be_written_is_reported_before_minutes_of_measuring(tmp_path):
     done = peer_rl("bench", "--out", "no/such/folder/bench.json", cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot write no/such/folder/bench.json" in done.stderr

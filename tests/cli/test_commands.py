@@ -102,7 +102,7 @@ def test_dry_run_refuses_what_training_would_refuse_and_shows_the_settings_all_t
     assert not list(tmp_path.iterdir())
 
 
-def test_dry_run_tells_what_the_replay_grows_to(tmp_path):
+def test_dry_run_reports_what_the_replay_grows_to(tmp_path):
     result = command("train", "dqn", "--task", "atari/pong", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0
     assert result.stdout.endswith("the replay grows to 100000 frames of 1x84x84, 0.71 GB\n")
@@ -127,7 +127,7 @@ def test_list(what, word):
 def test_doctor_finds_this_machine_healthy_and_names_the_fix_for_a_bad_place(tmp_path):
     result = command("doctor", "--runs", tmp_path)
     assert result.returncode == 0, result.stdout
-    assert "all that training needs is here" in result.stdout
+    assert "everything that training needs is installed" in result.stdout
     for words in (
         "PyBullet's tasks: pybullet 3",
         "MuJoCo's tasks: mujoco 3",
@@ -159,7 +159,7 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
     assert "no C++ compiler, which --compile needs\n          fix: apt-get install g++" in said
 
 
-def test_list_tells_dimensions_and_where_they_differ_from_the_papers():
+def test_list_reports_dimensions_and_where_they_differ_from_the_papers():
     rows = command("list", "tasks").stdout
     assert re.search(r"pybullet/ant +Four legs run; 28 observations, 8 actions\n", rows)
     assert re.search(r"atari/ms-pacman +MsPacman .*; 9 actions\n", rows)

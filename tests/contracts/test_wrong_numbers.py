@@ -88,7 +88,7 @@ def test_from_a_loss_that_diverges(agent, beta, tmp_path):
 
 @pytest.mark.parametrize("agent", REGULARIZED)
 def test_from_a_gradient(agent, tmp_path):
-    """The TD loss stays finite; a later loss of the same update shows it, or else the only checkpoint looks at weights."""
+    """The TD loss stays finite; a later loss of the same update shows it, or the checkpoint does."""
     first_update = tiny_config(agent).learning.start_steps + tiny_config(agent).learning.update_every
     silent = {"protocol.eval_every": 0, "protocol.diagnose_every": 0, "learning.updates": 1, "learning.pretrain": 0}
     if hasattr(AGENTS[agent].settings(), "policy_every"):

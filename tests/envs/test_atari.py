@@ -117,7 +117,7 @@ def test_the_preprocessing_is_the_one_that_the_docs_describe():
         assert reward == sum(frame[1] for frame in frames)
 
 
-def test_a_lost_life_is_told_and_the_game_goes_on():
+def test_a_lost_life_is_reported_and_the_game_continues():
     """Breakout has five lives: four are lost on the way, the fifth ends the game."""
     env = make_env(ATARI["atari/breakout"])
     env.reset(seed=0)
@@ -145,7 +145,7 @@ def test_sticky_actions_are_off():
     assert make_env(ATARI["atari/pong"]).unwrapped.ale.getFloat("repeat_action_probability") == 0.0
 
 
-def test_games_are_filmed_in_colour_and_at_their_own_speed(tmp_path):
+def test_games_are_recorded_in_colour_and_at_their_own_speed(tmp_path):
     env = make_env(ATARI["atari/ms-pacman"], render_mode="rgb_array")
     record(env, lambda observation, first: 1, seeds=[0], out=tmp_path / "video.mp4", max_steps=5)
     meta, frames = read(tmp_path / "video.mp4")

@@ -197,7 +197,7 @@ def test_a_video_shows_the_scene_and_changes_nothing(tmp_path, picture):
 # -- a whole run ---------------------------------------------------------------------------------------------------
 
 
-def test_the_smoke_profile_trains_and_both_counters_are_told(tmp_path):
+def test_the_smoke_profile_trains_and_both_counters_are_reported(tmp_path):
     options = ("--steps", "600", "--eval-every", "600", "--action-repeat", "2", "--max-episode-steps", "100")
     command = ("train", "sac", "--task", "dmc/cartpole-swingup", "--profile", "smoke", *options, "--quiet")
     result = peer_rl(*command, "--runs", tmp_path)

@@ -94,7 +94,7 @@ def test_a_task_that_does_not_number_its_states_has_no_integers():
         env_of(configure("dqn", "gym/CartPole-v1", steps=10, encoding="integer"))
 
 
-def test_pictures():
+def test_images():
     env = gym.make("peer-rl/GridWorld-v0", render_mode="rgb_array")
     env.reset(seed=0)
     assert env.render().shape == (128, 160, 3)

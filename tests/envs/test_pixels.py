@@ -38,7 +38,7 @@ def test_every_stack_holds_the_last_four_frames_of_its_own_episode(name):
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-def test_the_agent_is_told_how_many_frames_there_are(name):
+def test_the_agents_spec_has_the_number_of_frames(name):
     spec = spec_of(make_env(find_task(f"picture_envs:{name}")))
     assert spec.observation_shape == (4 * CHANNELS[name], HEIGHT, WIDTH)
     assert (spec.observation_dtype, spec.stack) == ("uint8", 4)
@@ -53,7 +53,7 @@ def test_channels_that_come_first_already_are_one_frame():
 
 
 @pytest.mark.parametrize("name", ["picture_envs:floats", "gym/CartPole-v1", "gym/FrozenLake-v1"])
-def test_what_is_no_picture_is_left_alone(name):
+def test_what_is_no_image_is_left_alone(name):
     env = make_env(find_task(name))
     spec = spec_of(env)
     assert (spec.observation_dtype, spec.stack) == ("float32", 1)

@@ -48,7 +48,7 @@ def test_both_suites_of_the_appendix_are_complete():
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_dimensions_are_the_papers_or_the_difference_is_told(name):
+def test_dimensions_are_the_papers_or_the_difference_is_noted(name):
     task, env = TASKS[name], make_env(TASKS[name])
     assert (*env.observation_space.shape, *env.action_space.shape) == task.dimensions
     ours, papers = DIFFERENT.get(name, (task.dimensions[0],) * 2)
@@ -69,20 +69,20 @@ def test_a_fresh_and_a_used_environment_play_the_same_episodes(name):
 
 @pytest.mark.parametrize("name", LOCOMOTION)
 def test_pybullet_needs_the_reset_at_making(name):
-    """Should this fail, PyBullet has mended itself and ``settle`` can go."""
+    """Should this fail, PyBullet has fixed it and ``settle`` can go."""
     bare = gym.make(TASKS[name].make, disable_env_checker=True)
     first = play(bare, seed=3)
     assert play(bare, seed=3) != first
 
 
-def test_a_runs_manifest_tells_the_environments_version_and_the_simulators(tmp_path):
+def test_a_runs_manifest_reports_the_environments_version_and_the_simulators(tmp_path):
     config = configure("td3", "mujoco/hopper", steps=60, start_steps=50, batch_size=8, eval_every=0)
     manifest = json.loads((train(config, runs=tmp_path) / "manifest.json").read_text())
     assert manifest["environment"] == "Hopper-v5"
     assert manifest["packages"]["mujoco"] == metadata.version("mujoco")
 
 
-def test_a_games_manifest_tells_ales_version_and_opencvs(tmp_path):
+def test_a_games_manifest_reports_ales_version_and_opencvs(tmp_path):
     """cv2 comes in a package of another name."""
     run = RunDirectory(tmp_path, configure("dqn", "gym/ALE/Pong-v5"))
     run.write_manifest({})

@@ -102,7 +102,7 @@ def test_a_step_beyond_the_budget_ends_the_function(tmp_path):
     assert [row["step"] for row in read_json_lines(path / "eval.jsonl")] == list(range(10, 91, 10))
 
 
-def test_identical_returns_are_told(tmp_path):
+def test_identical_returns_are_reported(tmp_path):
     text = FUNCTION.replace("4000 * beta", "0")
     run_all(script_in(tmp_path, text), Plan(seeds=range(2), steps=200), tmp_path / "runs")
     (effect,) = effects(group_runs(find_runs([tmp_path / "runs"])))

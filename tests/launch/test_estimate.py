@@ -21,7 +21,7 @@ COMMAND = ["train", "drq-sac", "--task", TASK, "--image-size", "24", *_SHAPES.sp
 
 
 @pytest.mark.skipif(not HAS_GL, reason="no GL library: apt-get install libosmesa6")
-def test_it_is_told_before_the_run_and_changes_nothing_in_it(tmp_path):
+def test_it_is_printed_before_the_run_and_changes_nothing_in_it(tmp_path):
     told = peer_rl(*COMMAND, "--runs", tmp_path / "told")
     assert re.match(rf"drq-sac {TASK}: about 1 minute on this machine \(\S+ s an update\)\n", told.stderr)
     assert peer_rl(*COMMAND, "--runs", tmp_path / "quiet", "--quiet").stderr == ""
@@ -58,7 +58,7 @@ def test_updates_and_steps_of_a_run_are_counted():
     assert costs.count_cost(uneven, 0, update_seconds=2.0, step_seconds=1.0).seconds == 2.0 * 750 + 3_000 + 3 * 10 * 50
 
 
-def test_runs_from_state_that_take_long_are_foretold_and_short_ones_are_not(monkeypatch):
+def test_runs_from_state_that_take_long_get_an_estimate_and_short_ones_do_not(monkeypatch):
     config, measured = configure("td3", "pybullet/hopper"), []
 
     def measure(config, *, begin=0):
@@ -74,7 +74,7 @@ def test_runs_from_state_that_take_long_are_foretold_and_short_ones_are_not(monk
 
 
 @pytest.mark.parametrize(("agent", "task"), [("dqn", "gridworld/paper"), ("ppo", "pybullet/hopper")])
-def test_runs_that_cannot_be_measured_are_not_foretold(agent, task):
+def test_runs_that_cannot_be_measured_get_no_estimate(agent, task):
     assert expected_time(configure(agent, task)) == ""
 
 

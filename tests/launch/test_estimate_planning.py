@@ -28,7 +28,7 @@ def test_the_first_round_of_updates_is_counted():
     assert costs.count_cost(config, 10_000, update_seconds=1.0, step_seconds=0.0).updates == 52_500
 
 
-def test_a_run_that_plans_is_told_from_state_too():
+def test_a_run_that_plans_gets_an_estimate_from_state_too():
     small = {"batch_size": 8, "hidden": 8, "latent": 4, "planner.samples": 8, "planner.elites": 2}
     told = costs.expected_time(configure("td-mpc", "dmc/cartpole-swingup", profile="smoke", **small))
     assert told.startswith("about ")

@@ -105,7 +105,7 @@ def test_killed_stopped_and_started_again(undisturbed, tmp_path):
     assert_same(runs, undisturbed)
 
 
-def test_a_sweep_tells_its_plan_and_each_runs_end(undisturbed):
+def test_a_sweep_prints_its_plan_and_each_runs_end(undisturbed):
     said = (undisturbed.parent / "printed.txt").read_text()
     assert "3 runs: 0 done, 3 to do" in said
     ends = re.findall(r"^\[\d/3\] slow_envs-grid_world .* seed(\d): finished, last evaluation", said, re.MULTILINE)
@@ -119,7 +119,7 @@ def test_a_sweep_that_is_done_does_nothing(undisturbed):
     assert {path: path.stat().st_mtime_ns for path in undisturbed.rglob("*.jsonl")} == before
 
 
-def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
+def test_a_failed_run_is_reported_and_the_others_continue(tmp_path):
     (tmp_path / "sweep.toml").write_text(
         'agent = "dqn"\ntasks = ["gym/NoSuchThing-v0", "gridworld/paper"]\nsteps = 50\nstart-steps = 10\n'
     )
@@ -207,7 +207,7 @@ class Killing(LocalEngine):
         return super().poll()
 
 
-def test_a_training_that_is_killed_is_a_failed_run(tmp_path):
+def test_a_killed_run_is_a_failed_run(tmp_path):
     job = short_jobs(tmp_path, 1)[0]
     with pytest.raises(RunError, match="killed by SIGKILL, perhaps because memory ran out"):
         conduct([job], Killing())

@@ -43,14 +43,14 @@ def test_a_pause_longer_than_the_window_leaves_a_speed():
     assert speed.per_second() == pytest.approx(1.0)
 
 
-def test_the_first_moments_tell_no_speed():
+def test_the_first_moments_show_no_speed():
     speed = RecentSpeed()
     speed.add(0.0, 7)
     speed.add(0.4, 9)
     assert math.isnan(speed.per_second())
 
 
-def test_lines_tell_recent_speed_time_left_and_the_last_results(capsys, clock):
+def test_lines_show_recent_speed_time_left_and_the_last_results(capsys, clock):
     """1,000 random steps a second for a minute, then 20 a second: 10,000 steps are left, and 500 s."""
     progress = Progress("steps", total=71_800)
     with TrainingBar("a run") as bar:
@@ -73,14 +73,14 @@ def test_time_left_counts_episodes_where_the_budget_does(capsys, clock):
     assert capsys.readouterr().err.startswith("a run: 30/100 episodes, 52 steps/s, 0:00:37 left")
 
 
-def test_a_run_that_stands_still_has_no_time_left_to_tell(capsys, clock):
+def test_a_stalled_run_shows_no_time_left(capsys, clock):
     progress = Progress("steps", total=100)
     with TrainingBar("a run") as bar:
         play(bar, clock, progress, seconds=16, per_second=0)
     assert "0 steps/s, time left unknown" in capsys.readouterr().err
 
 
-def test_an_evaluation_is_told_and_does_not_count_as_slow_training(capsys, clock):
+def test_an_evaluation_is_shown_and_does_not_count_as_slow_training(capsys, clock):
     progress = Progress("steps", total=1000)
     with TrainingBar("a run") as bar:
         play(bar, clock, progress, seconds=14, per_second=20)
@@ -97,7 +97,7 @@ def test_quiet_says_nothing(capsys, clock):
     assert capsys.readouterr().err == ""
 
 
-def test_the_bar_tells_the_same(clock):
+def test_the_bar_shows_the_same(clock):
     bar = TrainingBar("a run")
     bar.console = Console(file=io.StringIO(), force_terminal=True, width=160)
     progress = Progress("steps", total=1000, last_return=-3.0, evaluation=12.34, cosine=0.5, drd=-0.25)
@@ -109,7 +109,7 @@ def test_the_bar_tells_the_same(clock):
     assert bar._bar.speed_estimate_period == 30.0
 
 
-def test_a_run_tells_its_latest_diagnostics(tmp_path):
+def test_a_run_shows_its_latest_diagnostics(tmp_path):
     """The numbers on the bar are those of the last line of diagnostics.jsonl."""
     seen = []
     run = train(tiny_config("dqn"), runs=tmp_path, show=lambda progress: seen.append((progress.cosine, progress.drd)))
@@ -117,7 +117,7 @@ def test_a_run_tells_its_latest_diagnostics(tmp_path):
     assert seen[-1] == (last["cosine"], last["drd"])
 
 
-def test_a_plan_is_told_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
+def test_a_plan_is_printed_once_above_the_bar_or_as_a_line_of_its_own(capsys, clock):
     progress = Progress("steps", total=1000, plan="the replay grows to 5 frames")
     with TrainingBar("a run") as bar:
         play(bar, clock, progress, seconds=2, per_second=4)

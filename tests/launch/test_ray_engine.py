@@ -151,14 +151,14 @@ def test_a_node_says_why_it_cannot_train(order, tmp_path, monkeypatch):
     assert "does not see /not/shared; choose a --runs on a file system that all nodes share" in complaint
 
 
-def test_the_wait_for_a_run_is_bounded_and_told(tmp_path):
+def test_the_wait_for_a_run_is_bounded_and_reported(tmp_path):
     with FileLock(tmp_path / ".lock"):
         assert not module._wait_for_lock(tmp_path, seconds=0.3)
     assert "waiting: another process still writes this run" in (tmp_path / "log.txt").read_text()
     assert module._wait_for_lock(tmp_path, seconds=0.3)
 
 
-def test_a_training_that_is_killed_is_tried_again(order, tmp_path, monkeypatch):
+def test_a_killed_run_is_tried_again(order, tmp_path, monkeypatch):
     monkeypatch.setattr(module.child, "start", lambda *_, **__: subprocess.Popen(["sh", "-c", "kill -9 $$"]))
     with pytest.raises(module.TrainingKilledError, match="killed by SIGKILL"):
         module._train(order)

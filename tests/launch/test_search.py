@@ -46,7 +46,7 @@ class Trainer:
             raise RunError("1 of 6 runs failed. it diverged")
 
 
-def test_it_finds_the_best_beta_and_tells_what_that_is_worth(tmp_path):
+def test_it_finds_the_best_beta_and_prints_its_interval(tmp_path):
     search = search_beta(read(tmp_path, GRID + "betas = [0, 0.5]\n" + SEARCH))
     trainer = Trainer()
     assert search.run(trainer) is None
@@ -89,7 +89,7 @@ def test_another_seed_of_the_sampler_asks_for_other_betas(tmp_path):
     assert betas(SEARCH) & betas(SEARCH + "seed = 1\n") == {5e-4}, "the paper's own comes first with any"
 
 
-def test_a_beta_with_which_training_fails_is_not_chosen_and_is_told(tmp_path):
+def test_a_beta_with_which_training_fails_is_not_chosen_and_is_reported(tmp_path):
     search = search_beta(read(tmp_path, GRID + "betas = [0.5, 0.001]\n" + SEARCH))
     failure = search.run(Trainer(fails_above=0.1))
     assert "it diverged" in str(failure)

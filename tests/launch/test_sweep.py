@@ -91,7 +91,7 @@ def test_the_command_of_a_job_is_its_config(agent, tmp_path):
     assert as_dict(options.run) == as_dict(config)
 
 
-def test_a_preset_gets_to_the_training(tmp_path):
+def test_a_preset_reaches_the_run(tmp_path):
     config = configure("drq-dqn", TINY["drq-dqn"][0], preset="as-published")
     options, _ = read_options(Job.of(config, tmp_path).words[1:])
     assert as_dict(options.run) == as_dict(config)
@@ -173,7 +173,7 @@ def test_the_plan_and_the_pages_own_file(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_search_settings_have_the_ranges_that_the_page_tells():
+def test_search_settings_have_the_ranges_of_the_page():
     page = (ROOT / "docs/sweeps.md").read_text()
     settings = SearchSettings()
     assert f"[{settings.low:g}, {settings.high:g}]".replace("1e-06", "1e-6") in page

@@ -37,7 +37,7 @@ def test_systems_are_compared_with_one_of_the_same_part(name):
     for part in CATALOGUE[name].parts:
         labels = [system.label for system in part.systems]
         assert len(set(labels)) == len(labels)
-        assert all(not system.against or system.against in labels for system in part.systems)
+        assert all(not system.baseline or system.baseline in labels for system in part.systems)
         assert set(part.tasks) <= set(TASKS)
 
 
@@ -49,7 +49,7 @@ def test_a_system_of_a_table_runs_the_tables_agent_and_beta(name):
             if theirs.agent and theirs.name in ours:
                 system = ours[theirs.name]
                 assert (system.agent, system.options.get("beta", 0.0)) == (theirs.agent, theirs.beta)
-                assert system.against == theirs.backbone
+                assert system.baseline == theirs.backbone
                 assert not theirs.seeds or theirs.quoted or system.seeds == theirs.seeds
             else:
                 assert not theirs.agent or theirs.name == "PEER+CURL", f"{theirs.name} of {table.name} is not run"
@@ -134,7 +134,7 @@ def test_the_two_halves_and_the_other_regularizers_are_controls():
     assert options["LayerNorm"] == {"beta": 0.0, "critic.layer_norm": True}
 
 
-def test_table_3_runs_the_authors_features_and_shows_the_papers_beside_them():
+def test_table_3_runs_the_authors_features_and_shows_the_papers_with_them():
     features = {system.label: system.options.get("features") for system in CATALOGUE["table3"].systems}
     assert [label for label, kind in features.items() if kind == "conv"] == ["PEER+CURL", "PEER+DrQ"]
     assert {"PEER+CURL, last hidden layer", "PEER+DrQ, last hidden layer"} <= set(features)

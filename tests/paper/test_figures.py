@@ -63,7 +63,7 @@ def test_bars_of_missing_runs_are_named():
     assert drawn.svg.count(b"<!-- 1.00 -->") == 2
 
 
-def test_figure_1_is_one_picture_of_eight_panels(tmp_path):
+def test_figure_1_is_one_image_of_eight_panels(tmp_path):
     for beta in (0.0, 5e-4):
         path = write_run(tmp_path, agent="td3", task="pybullet/ant", beta=beta)
         write_lines(path / "diagnostics.jsonl", [{"step": step, "frame": step, "drd": -beta} for step in (10, 20)])
@@ -75,7 +75,7 @@ def test_figure_1_is_one_picture_of_eight_panels(tmp_path):
     assert "1 of 8 tasks, 1 finished seeds" in words
 
 
-def test_figure_4_has_the_papers_bar_beside_ours(tmp_path):
+def test_figure_4_has_the_papers_bar_next_to_ours(tmp_path):
     for agent, score in (("sac", 800.0), ("curl-sac", 200.0)):
         path = write_run(tmp_path, agent=agent, task="dmc/reacher-easy")
         write_lines(path / "eval.jsonl", [{"step": 1, "frame": 500_000, "mean": score, "lengths": []}])
@@ -101,7 +101,7 @@ def test_the_beta_study_is_normalised_by_the_best_beta_of_a_game(tmp_path):
     assert picture.drawing.svg.count(b"<!-- not run -->") == 6  # of seven games
 
 
-def test_the_dmcontrol_curves_are_two_pictures_of_sixteen_panels(tmp_path):
+def test_the_dmcontrol_curves_are_two_images_of_sixteen_panels(tmp_path):
     for agent in ("curl-sac", "drq-sac"):
         path = write_run(tmp_path, agent=agent, task="dmc/finger-spin")
         rows = [{"step": step, "frame": 2 * step, "mean": float(step), "lengths": []} for step in (10, 20, 30)]
@@ -111,7 +111,7 @@ def test_the_dmcontrol_curves_are_two_pictures_of_sixteen_panels(tmp_path):
     assert [one.drawing.svg.count(b"<!-- not run -->") for one in (curl, drq)] == [15, 15]
 
 
-def test_pictures_of_a_suite_come_from_its_environments(monkeypatch, tmp_path):
+def test_images_of_a_suite_come_from_its_environments(monkeypatch, tmp_path):
     pytest.importorskip("ale_py", reason="pip install 'peer-rl[atari]'")
     rows = tuple(SuiteRow(f"atari/{name}", (84, 84), 6) for name in ("pong", "breakout"))
     tables = {"atari": SuiteTable("atari", "", "", "", (), rows), "none": SuiteTable("none", "", "", "", (), ())}

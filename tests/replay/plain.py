@@ -14,7 +14,7 @@ from peer_rl.settings.run import LearningConfig
 
 CPU = torch.device("cpu")
 GAMMA = 0.9
-ENDS = st.sampled_from(["continues"] * 5 + ["life lost", "terminated", "truncated"])
+ENDS = st.sampled_from(["no end"] * 5 + ["life lost", "terminated", "truncated"])
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_a_ring_that_wraps_many_times(n_step):
     capacity, stack, shape = 50, 4, (1, 3, 3)
     replay, plain = replay_of(frame_spec(stack, shape), capacity, n_step), PlainReplay(stack, shape)
     ends = np.random.default_rng(1).choice(
-        ["continues", "life lost", "terminated", "truncated"], 700, p=[0.9, 0.04, 0.03, 0.03]
+        ["no end", "life lost", "terminated", "truncated"], 700, p=[0.9, 0.04, 0.03, 0.03]
     )
     for step, end in enumerate(ends):
         plain.play(replay, end)
@@ -55,11 +55,11 @@ def test_a_ring_that_wraps_many_times(n_step):
             compare(replay, plain, capacity, n_step)
 
 
-def test_a_window_ends_at_a_lost_life_and_the_stack_goes_on():
+def test_a_window_ends_at_a_lost_life_and_the_stack_continues():
     """The next state that PEER pairs is the one right after the loss, not one of a later life."""
     stack, shape = 3, (1, 1, 1)
     replay, plain = replay_of(frame_spec(stack, shape), 50, 5), PlainReplay(stack, shape)
-    for end in ["continues", "continues", "life lost", "continues", "continues"]:
+    for end in ["no end", "no end", "life lost", "no end", "no end"]:
         plain.play(replay, end)
     frames = [step.obs[-1].item() for step in plain.steps]
     batch = replay.gather(np.array([1, 3]))
@@ -73,7 +73,7 @@ def test_flat_returns_weigh_every_reward_alike(n_step):
     """The bug behind published numbers: gamma^n for each reward of a window, also of one that ends early."""
     stack, shape = 3, (1, 1, 1)
     replay, plain = replay_of(frame_spec(stack, shape), 50, n_step, flat_returns=True), PlainReplay(stack, shape)
-    for end in ["continues"] * 5 + ["life lost"] + ["continues"] * 5 + ["terminated"] + ["continues"] * 5 + ["truncated"]:
+    for end in ["no end"] * 5 + ["life lost"] + ["no end"] * 5 + ["terminated"] + ["no end"] * 5 + ["truncated"]:
         plain.play(replay, end)
     numbers = plain.drawable(50)
     batch = replay.gather(np.array(numbers))
@@ -87,7 +87,7 @@ def test_flat_returns_weigh_every_reward_alike(n_step):
 
 def test_each_frame_is_stored_once():
     replay, plain = replay_of(frame_spec(4, (1, 2, 2)), 100), PlainReplay(4, (1, 2, 2))
-    for end in ["continues", "life lost", "terminated", "continues", "truncated"]:
+    for end in ["no end", "life lost", "terminated", "no end", "truncated"]:
         plain.play(replay, end)
     assert replay.ring.total == 3 + 1 + 2 + 1
     frames = replay.ring.rows(0, 7)["frame"]
@@ -98,7 +98,7 @@ def test_each_frame_is_stored_once():
 def test_every_transition_that_may_be_drawn_is_drawn_and_no_other(sampler):
     replay, plain = replay_of(frame_spec(3, (1, 2, 2)), 20, batch_size=20, **sampler), PlainReplay(3, (1, 2, 2))
     for step in range(60):
-        plain.play(replay, "truncated" if step % 7 == 6 else "continues")
+        plain.play(replay, "truncated" if step % 7 == 6 else "no end")
     rng = np.random.default_rng(0)
     drawn = torch.cat([replay.sample(rng).action for _ in range(100)])
     values, counts = drawn.unique(return_counts=True)
@@ -111,7 +111,7 @@ def test_a_batch_that_is_held_stays_as_it_is():
     for n_step in (1, 3):
         replay, plain = replay_of(frame_spec(3, (1, 4, 4)), 50, n_step), PlainReplay(3, (1, 4, 4))
         for _ in range(40):
-            plain.play(replay, "continues")
+            plain.play(replay, "no end")
         rng = np.random.default_rng(0)
         held, copies = [], []
         for _ in range(5):
@@ -125,7 +125,7 @@ def test_a_batch_that_is_held_stays_as_it_is():
 def test_an_array_that_nobody_holds_is_used_again():
     replay, plain = replay_of(frame_spec(3, (1, 4, 4)), 50), PlainReplay(3, (1, 4, 4))
     for _ in range(10):
-        plain.play(replay, "continues")
+        plain.play(replay, "no end")
     rng = np.random.default_rng(0)
     first = replay.sample(rng)
     places = {first.obs.data_ptr()}

@@ -70,7 +70,7 @@ def test_a_run_too_short_to_fill_its_replay_needs_less():
     assert replay_size(FULL, ATARI, steps=10**6) == replay_size(FULL, ATARI)
 
 
-def test_a_short_runs_replay_never_holds_more_rows_than_told():
+def test_a_short_runs_replay_never_holds_more_rows_than_printed():
     replay, plain = replay_of(frame_spec(2, (1, 2, 2)), 1_000), PlainReplay(2, (1, 2, 2))
     for _ in range(100):
         plain.play(replay, "terminated")
@@ -97,7 +97,7 @@ def test_it_is_refused_before_anything_is_allocated_and_leaves_nothing_behind(tm
     assert not list(tmp_path.iterdir())
 
 
-def test_the_manifest_tells_the_size(tmp_path):
+def test_the_manifest_reports_the_size(tmp_path):
     manifest = json.loads((tiny_run("dqn", tmp_path, encoding="one-hot") / "manifest.json").read_text())
     assert manifest["replay"] == {
         "rows": 180,
@@ -110,7 +110,7 @@ def test_the_manifest_tells_the_size(tmp_path):
     ("rows", "plan"),
     [(1_000_000, "the replay grows to 1000000 transitions with observations of 20, 0.18 GB"), (1_000, "")],
 )
-def test_a_large_replay_is_told_when_training_begins(rows, plan, tmp_path):
+def test_a_large_replay_is_reported_when_training_begins(rows, plan, tmp_path):
     seen = []
     config = tiny_config("dqn", encoding="one-hot", steps=None, episodes=2, **{"learning.buffer_size": rows})
     train(config, runs=tmp_path, show=lambda progress: seen.append(progress.plan))

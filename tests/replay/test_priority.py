@@ -123,7 +123,7 @@ def test_priorities_of_another_number_are_refused(prioritised):
 def played(**priorities: float) -> Replay:
     replay, plain = replay_of(frame_spec(3, (1, 2, 2)), 30, batch_size=8, **priorities), PlainReplay(3, (1, 2, 2))
     for step in range(50):
-        plain.play(replay, "terminated" if step % 9 == 8 else "continues")
+        plain.play(replay, "terminated" if step % 9 == 8 else "no end")
     return replay
 
 

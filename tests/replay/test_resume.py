@@ -41,7 +41,8 @@ def live(replay: Replay, plain: PlainReplay, rng: np.random.Generator, steps: in
     drawn = []
     for step in range(steps):
         plain.play(
-            replay, "truncated" if step % 11 == 10 or step == steps - 1 else "life lost" if step % 5 == 4 else "continues"
+            replay,
+            "truncated" if step % 11 == 10 or step == steps - 1 else "life lost" if step % 5 == 4 else "no end",
         )
         batch = replay.sample(rng)
         replay.update_priorities(batch.action % 7 + batch.reward.abs() / 50)
@@ -111,7 +112,7 @@ def prioritised_dqn(monkeypatch):
     return with_priorities
 
 
-def test_a_prioritised_run_that_crashes_goes_on_as_if_nothing_had_happened(prioritised_dqn, tmp_path):
+def test_a_prioritised_run_that_crashes_resumes_bit_for_bit(prioritised_dqn, tmp_path):
     whole = tiny_run("dqn", tmp_path / "whole")
     with interrupted_at(200):
         tiny_run("dqn", tmp_path / "broken", checkpoint_seconds=0.0)

@@ -106,14 +106,14 @@ def played(spec, plain: PlainReplay, ends: list[str], capacity: int = 100, **giv
 def test_frames_are_gathered_once_and_unfolded():
     """Windows of 5 steps over stacks of 3 hold 8 frames each, not 18."""
     plain = PlainReplay(3, (1, 2, 2))
-    batch = played(frame_spec(3, (1, 2, 2)), plain, ["continues"] * 20, sequence_length=5).gather(np.arange(4))
+    batch = played(frame_spec(3, (1, 2, 2)), plain, ["no end"] * 20, sequence_length=5).gather(np.arange(4))
     assert batch.obs.shape == (6, 4, 3, 2, 2)
     assert batch.obs.untyped_storage().nbytes() == 4 * 8 * 2 * 2
 
 
 @pytest.mark.parametrize("sampler", [{}, {"priority_exponent": 0.6}])
 def test_every_step_may_start_a_window_the_last_of_an_episode_too(sampler):
-    ends = ["truncated" if step % 7 == 6 else "continues" for step in range(60)]
+    ends = ["truncated" if step % 7 == 6 else "no end" for step in range(60)]
     replay = played(
         frame_spec(3, (1, 2, 2)), plain := PlainReplay(3, (1, 2, 2)), ends, 20, sequence_length=4, **sampler
     )
@@ -132,8 +132,8 @@ def test_draws_are_those_of_single_transitions_whatever_the_episodes_lengths():
     """No window is rejected: the same numbers, from the same stream, and the stream stands where it would stand."""
     starts = []
     for ends, given_ in (
-        (["continues"] * 40, {}),
-        (["truncated", "continues"] * 20, {"sequence_length": 6}),
+        (["no end"] * 40, {}),
+        (["truncated", "no end"] * 20, {"sequence_length": 6}),
         (["terminated"] * 40, {"sequence_length": 3}),
     ):
         replay, rng = played(vector_spec(2), PlainVectors(), ends, **given_), np.random.default_rng(3)
@@ -143,7 +143,7 @@ def test_draws_are_those_of_single_transitions_whatever_the_episodes_lengths():
 
 
 def test_priorities_belong_to_the_first_step_of_a_window_after_the_ring_wrapped():
-    ends = ["truncated" if step % 9 == 8 else "continues" for step in range(75)]
+    ends = ["truncated" if step % 9 == 8 else "no end" for step in range(75)]
     plain, given_ = PlainVectors(), {"sequence_length": 4, "priority_exponent": 1.0, "importance_start": 1.0}
     replay, rng = played(vector_spec(2), plain, ends, 30, **given_), np.random.default_rng(0)
     while True:
@@ -161,7 +161,7 @@ def test_priorities_belong_to_the_first_step_of_a_window_after_the_ring_wrapped(
 @pytest.mark.parametrize("frames", [False, True])
 def test_windows_are_the_same_after_a_resume(frames):
     spec, plain = (frame_spec(2, (1, 2, 2)), PlainReplay(2, (1, 2, 2))) if frames else (vector_spec(2), PlainVectors())
-    ends = ["terminated" if step % 5 == 4 else "continues" for step in range(50)]
+    ends = ["terminated" if step % 5 == 4 else "no end" for step in range(50)]
     given_ = {"sequence_length": 4, "priority_exponent": 0.6}
     replay, again = played(spec, plain, ends, 20, **given_), replay_of(spec, 20, **given_)
     rng = np.random.default_rng(0)

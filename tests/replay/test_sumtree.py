@@ -83,6 +83,6 @@ def test_frequencies_are_those_of_numpys_choice():
     np.testing.assert_allclose(found, chosen, atol=5e-3)
 
 
-def test_memory_is_as_told():
+def test_memory_is_as_printed():
     for leaves in (1, 2, 3, 100, 128, 129):
         assert SumTree(leaves)._nodes.nbytes == SumTree.bytes_for(leaves)

@@ -30,7 +30,7 @@ def by_hand(ends: list[str], start: int, n_step: int) -> tuple[float, float, flo
     for i in range(start, min(start + n_step, len(ends))):
         total, last = total + discount * (i + 1.0), i
         discount = 0.0 if ends[i] in ("terminated", "life lost") else discount * GAMMA
-        if ends[i] != "continues":
+        if ends[i] != "no end":
             break
     return total, discount, last + 0.5
 
@@ -55,7 +55,7 @@ def test_truncation_keeps_the_discount_and_termination_does_not():
 
 
 def test_every_stored_row_is_drawn_and_no_other():
-    replay = played(8, 1, ["continues"] * 20)
+    replay = played(8, 1, ["no end"] * 20)
     replay.batch_size = 2_000
     drawn = replay.sample(np.random.default_rng(0)).obs[:, 0].numpy()
     values, counts = np.unique(drawn, return_counts=True)

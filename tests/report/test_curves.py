@@ -67,7 +67,7 @@ def test_the_clock_leaves_out_what_was_played_again() -> None:
     assert hours_at(rows, 1000, 2000, 2500, 3000, 4000) == pytest.approx([1, 2, 2.25, 2.5, 3])
 
 
-def test_a_second_start_with_a_longer_first_line_is_told_apart() -> None:
+def test_a_second_start_with_a_longer_first_line_is_distinguished() -> None:
     assert hours_at([row(1000, 3600), row(3000, 7200, first=1000)], 1000, 3000) == pytest.approx([1, 3])
 
 

@@ -108,7 +108,7 @@ def test_the_paper_claims_nothing_about_other_regularizers(tmp_path: Path) -> No
     assert study_of(tmp_path).verdicts == []
 
 
-def test_without_the_backbone_nothing_can_be_told(tmp_path: Path) -> None:
+def test_without_the_backbone_nothing_is_claimed(tmp_path: Path) -> None:
     write_run(tmp_path, beta=0.01)
     assert {found.words for found in study_of(tmp_path).verdicts} == {
         "cannot tell: no seed ran both with and without PEER"

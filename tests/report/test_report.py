@@ -70,7 +70,7 @@ def test_drawings_are_whole_xml_without_names_in_it(example) -> None:
         assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_pictures_open_with_the_right_size(example) -> None:
+def test_images_open_with_the_right_size(example) -> None:
     _, out = example
     for name, size in (("figure3.png", (1440, 945)), ("learning-paper-gym-CartPole-v1.png", (1050, 630))):
         with Image.open(out / name) as image:
@@ -283,7 +283,7 @@ def test_planned_runs_that_are_not_there_are_missing(tmp_path: Path) -> None:
     assert "seeds 0 missing, 1 missing; no finished seed to compare with its backbone." in text
 
 
-def test_hours_are_told_for_the_lines_that_have_them(tmp_path: Path) -> None:
+def test_hours_are_shown_for_the_lines_that_have_them(tmp_path: Path) -> None:
     write_run(tmp_path / "runs", hours=0.5)
     write_run(tmp_path / "runs", beta=0.01)
     page = Page(write_report(find_runs([tmp_path / "runs"]), tmp_path / "out", title="t", pictures=False))

@@ -24,7 +24,7 @@ def test_runs_are_grouped_by_variant_with_sorted_seeds(tmp_path: Path) -> None:
     assert groups[0].backbone is None
 
 
-def test_a_beta_that_finds_itself_is_a_variant_beside_the_others(tmp_path: Path) -> None:
+def test_an_adaptive_beta_is_a_variant_like_the_others(tmp_path: Path) -> None:
     for beta in (0.0, 0.01, "auto"):
         write_run(tmp_path, beta=beta)
     write_run(tmp_path, beta="auto", beta_target=0.8, beta_rate=0.1)

@@ -33,7 +33,7 @@ def test_the_score_is_the_mean_of_the_last_ten_evaluations(tmp_path) -> None:
     assert score(record) == 4.5
 
 
-def test_on_atari_the_score_is_the_final_policys_and_other_rules_stand_beside_it(tmp_path) -> None:
+def test_on_atari_the_score_is_the_final_policys_and_other_rules_are_shown_with_it(tmp_path) -> None:
     """100 whole games would do; here 2, then as many as 25 steps hold, and the best of all evaluations."""
     protocol = {"final_episodes": 2, "final_steps": 25, "steps": 80}
     final = ([1.0, 3.0, 8.0, 100.0], [10, 10, 5, 9])

@@ -83,7 +83,7 @@ def test_entropy_rank_by_hand():
     assert entropy_rank(torch.zeros(5, 3)) == 0
 
 
-def test_twin_critics_and_an_encoder_beside_an_action():
+def test_twin_critics_and_an_encoder_with_an_action():
     class Twin(nn.Module):
         def __init__(self):
             super().__init__()

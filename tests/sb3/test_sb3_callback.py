@@ -179,7 +179,7 @@ def test_it_waits_for_hindsights_first_episode():
         representation(agent().learn(3))
 
 
-def test_a_second_training_ends_with_a_diagnosis_too():
+def test_a_second_learn_ends_with_a_diagnosis_too():
     callback = RepresentationCallback(every=1000)
     model = tiny(STOCK["TD3"]).learn(STEPS, callback=callback)
     first = callback.report

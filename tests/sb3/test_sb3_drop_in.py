@@ -232,7 +232,7 @@ def test_dict_observations(name):
 
 
 @NAMES
-def test_pictures(name):
+def test_images(name):
     env = FakeImageEnv(action_dim=2, screen_height=40, screen_width=40, discrete=name in ("DQN", "QRDQN"))
     kwargs = {"features_extractor_kwargs": {"features_dim": 8}}
     model = tiny(OURS[name], env, "CnnPolicy", beta=0.1, batch_size=4, policy_kwargs=kwargs).learn(24)

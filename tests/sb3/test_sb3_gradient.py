@@ -97,7 +97,7 @@ def test_with_other_settings(name, settings):
     assert_close(ours, plain)
 
 
-def test_from_pictures_phi_is_what_the_convolutions_give():
+def test_from_images_phi_is_what_the_convolutions_give():
     """Without hidden layers, as DQN's CnnPolicy is made, phi is the encoder's output, and PEER trains the encoder."""
     env = FakeImageEnv(screen_height=40, screen_width=40, n_channels=1)
     kwargs = {"net_arch": [], "features_extractor_kwargs": {"features_dim": 12}}

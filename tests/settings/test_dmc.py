@@ -100,7 +100,7 @@ def test_small_pixels_are_64_and_cropped_to_60_by_curl_and_56_for_the_decoder():
         assert configure(agent, "gym/X-v0", profile="small").image_size is None
 
 
-def test_the_page_tells_curls_profiles():
+def test_the_page_reports_curls_profiles():
     page = (Path(__file__).parents[2] / "docs" / "agents" / "curl-sac.md").read_text()
     for profile in ("paper", "small"):
         config = configure("curl-sac", "dmc/cartpole-swingup", profile=profile)

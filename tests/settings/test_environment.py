@@ -35,7 +35,7 @@ def test_state_sac_repeats_nothing_and_counts_environment_steps():
     assert (task_of(twice).action_repeat, variant(twice)) == (2, "sac+action-repeat2")
 
 
-def test_a_pixel_agents_config_tells_all_of_it(pixel_agent):
+def test_a_pixel_agents_config_has_all_of_it(pixel_agent):
     config = configure(pixel_agent, "dmc/cartpole-swingup")
     assert (config.action_repeat, config.image_size, config.frame_stack) == (8, 84, 3)
     assert picture_of(config) == Picture(84, "full")
@@ -77,7 +77,7 @@ def test_stacking_vectors_is_refused():
         env_of(configure("dqn", "gym/CartPole-v1", frame_stack=2))
 
 
-def test_any_task_that_shows_pictures_may_be_stacked_otherwise():
+def test_any_task_that_shows_frames_may_be_stacked_otherwise():
     assert spec_of(env_of(configure("rainbow", "atari/pong", frame_stack=2))).observation_shape == (2, 84, 84)
 
 

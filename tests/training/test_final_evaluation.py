@@ -78,7 +78,7 @@ def test_law_3_a_crash_in_the_middle_of_it_leaves_no_trace(shared_run, tmp_path)
     assert leavings(tiny_run("dqn", tmp_path, **FINAL)) == leavings(shared_run("dqn", **FINAL))
 
 
-def test_people_are_told_how_far_it_is(tmp_path, monkeypatch):
+def test_it_shows_its_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "_SHOW_SECONDS", 0.0)
     notes = []
     config = configure("dqn", "toy_envs:truncating", **SHORT, final_steps=20, steps=60)

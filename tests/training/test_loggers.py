@@ -113,7 +113,7 @@ def test_numbers_that_do_not_exist_are_left_out():
 
 
 @pytest.mark.parametrize("package", ["tensorboard", "wandb"])
-def test_a_missing_package_is_told_before_anything_is_written(tmp_path, monkeypatch, package):
+def test_a_missing_package_is_reported_before_anything_is_written(tmp_path, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=rf"pip install 'peer-rl\[{package}\]'"):

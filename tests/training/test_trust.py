@@ -85,7 +85,7 @@ def test_nothing_in_a_linked_folder_is_deleted(run, tmp_path, name):
     assert sorted(path.name for path in outside.iterdir()) == before
 
 
-def test_what_somebody_put_into_the_checkpoints_stays(run):
+def test_foreign_files_among_the_checkpoints_stay(run):
     unfinish(run)
     for place in ("checkpoint/replay/mine.safetensors", "checkpoint/.mine.new/note", "checkpoint/²/note"):
         (run / place).parent.mkdir(exist_ok=True)

@@ -16,13 +16,13 @@ from peer_rl.settings.tasks import find_task
 from peer_rl.training.video import Video, record
 
 
-def shoot(out: Path, pictures: list[np.ndarray]) -> None:
-    with Video(out, fps=10) as reel:
-        for picture in pictures:
-            reel.add(picture)
+def write_video(out: Path, images: list[np.ndarray]) -> None:
+    with Video(out, fps=10) as video:
+        for picture in images:
+            video.add(picture)
 
 
-def record(task: str, out: Path, **options):
+def record_random(task: str, out: Path, **options):
     """A seeded random policy, recorded."""
     with make_env(find_task(task), render_mode="rgb_array") as env:
         return record(env, random_policy(env), seeds=[5, 6], out=out, **options)
@@ -48,7 +48,7 @@ def play(task: str, limit: int) -> list[float]:
 
 
 def check(out: Path, task: str, size: tuple[int, int], fps: float) -> None:
-    recorded, plain = record(task, out, max_steps=25), play(task, limit=25)
+    recorded, plain = record_random(task, out, max_steps=25), play(task, limit=25)
     meta, frames = read(out)
     assert recorded.returns == plain
     assert len(frames) == sum(recorded.lengths) + 2
@@ -82,7 +82,7 @@ def test_the_doctor_can_draw_where_we_can():
     assert headless.try_drawing() == ""
 
 
-def test_an_odd_size_is_made_even_and_the_pictures_stay(tmp_path):
+def test_an_odd_size_is_made_even_and_the_images_stay(tmp_path):
     out = tmp_path / "deep" / "drawn.mp4"
     with make_env(find_task("toy_envs:drawn"), render_mode="rgb_array") as env:
         result = record(env, lambda observation, first: 0, seeds=[1, 2, 3], out=out, fps=5)
@@ -95,13 +95,13 @@ def test_an_odd_size_is_made_even_and_the_pictures_stay(tmp_path):
 def test_the_colours_come_back(tmp_path):
     frame = np.zeros((32, 64, 3), np.uint8)
     frame[:, :32] = (220, 50, 47)
-    shoot(tmp_path / "colours.mp4", [frame] * 5)
+    write_video(tmp_path / "colours.mp4", [frame] * 5)
     _, frames = read(tmp_path / "colours.mp4")
     assert abs(frames[2, 4:28, 4:28].astype(int) - (220, 50, 47)).max() < 12
     assert frames[2, 4:28, 36:60].max() < 12
 
 
-def test_a_failure_half_way_leaves_the_old_film_and_nothing_else(tmp_path):
+def test_a_failure_half_way_leaves_the_old_video_and_nothing_else(tmp_path):
     out = tmp_path / "video.mp4"
     out.write_bytes(b"old")
 
@@ -122,19 +122,19 @@ def test_what_cannot_be_drawn_says_why(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_pictures_that_change_their_size_are_refused(tmp_path):
-    pictures = [np.zeros((32, width, 3), np.uint8) for width in (32, 48)]
+def test_images_that_change_their_size_are_refused(tmp_path):
+    images = [np.zeros((32, width, 3), np.uint8) for width in (32, 48)]
     with pytest.raises(ConfigError, match="change their size"):
-        shoot(tmp_path / "video.mp4", pictures)
+        write_video(tmp_path / "video.mp4", images)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(small_disk):
+def test_a_full_disk_is_reported_and_leaves_nothing(small_disk):
     disk = small_disk("64k")
     rng = np.random.default_rng(0)
-    pictures = [rng.integers(256, size=(128, 128, 3), dtype=np.uint8) for _ in range(60)]
+    images = [rng.integers(256, size=(128, 128, 3), dtype=np.uint8) for _ in range(60)]
     with pytest.raises(RunError, match=r"cannot write the video .*is the disk full\?"):
-        shoot(disk / "video.mp4", pictures)
+        write_video(disk / "video.mp4", images)
     assert not list(disk.iterdir())
 
 

@@ -85,7 +85,7 @@ class DrQv2(Stateful):
     def _evaluate(self, batch: Batch, rng: Stream) -> tuple[TD, Tensor]:
         """L_PE = sum_i (Q_i(s, a) - y)^2 with y = R + discount * min_i Q'_i(s', pi(s') + clipped noise).
 
-        The target critics read the online encoder's code of s', without a gradient. With it the code of s, with a gradient.
+        The target critics read the online encoder's code of s', without a gradient. The code of s has one.
         """
         obs, next_obs = self._augment(batch.obs, rng), self._augment(batch.next_obs, rng)
         noise = self._smoothing(batch, rng)

@@ -1,4 +1,4 @@
-"""TD-MPC's update and plan at the published size on cartpole, compared with the matrix products that they need. One thread."""
+"""TD-MPC's update and plan at the published size on cartpole, and the matrix products that they need. One thread."""
 
 from __future__ import annotations
 

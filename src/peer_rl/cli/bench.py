@@ -1,4 +1,4 @@
-"""``peer-rl bench``: steps per second compared with other libraries, PEER's cost, an update's bounds, replay, rendering."""
+"""``peer-rl bench``: steps per second, ours and other libraries', PEER's cost, updates' bounds, replay, rendering."""
 
 from __future__ import annotations
 

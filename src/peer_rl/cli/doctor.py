@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     for finding in findings:
         print(f"{finding.level:<9} {finding.text}" + (f"\n{'':<9} fix: {finding.fix}" if finding.fix else ""))
     missing = sum(finding.level == "missing" for finding in findings)
-    print("all that training needs is here" if not missing else f"{missing} thing(s) to fix")
+    print("everything that training needs is installed" if not missing else f"{missing} problem(s) to fix")
     return 2 if missing else 0
 
 

@@ -30,7 +30,7 @@ class System:
     agent: str
     options: Mapping[str, Any] = field(default_factory=dict)
     """What differs from the agent's defaults, by the names of the command line."""
-    against: str = ""
+    baseline: str = ""
     """The label of the system that it is compared with, seed by seed."""
     seeds: int = 0
     """Where the paper has another number than elsewhere."""
@@ -81,8 +81,8 @@ def _backbone(label: str, agent: str, **options: Any) -> System:
     return System(label, agent, {"beta": 0.0, **options})
 
 
-def _peer(label: str, agent: str, against: str, **options: Any) -> System:
-    return System(label, agent, {"beta": BETA, **options}, against)
+def _peer(label: str, agent: str, baseline: str, **options: Any) -> System:
+    return System(label, agent, {"beta": BETA, **options}, baseline)
 
 
 _CONV = {"features": "conv"}

@@ -163,8 +163,8 @@ def _grid(
             system = systems.get(own)
             if published is None and (system is None or own != label):
                 continue  # no number on either side, or it is shown under the other name
-            against = system.against if system else ""
-            theirs, _ = _published(tables, task, against, budget.published)
+            baseline = system.baseline if system else ""
+            theirs, _ = _published(tables, task, baseline, budget.published)
             cells.append(
                 Cell(
                     task, label, published, about, system, group, found, len(mine),
@@ -199,7 +199,7 @@ def _published(
 
 
 def _paired(cell: Cell, values: Mapping[tuple[str, str], Mapping[int, float]]) -> Cell:
-    if cell.system is None or not cell.system.against:
+    if cell.system is None or not cell.system.baseline:
         return cell
-    difference = paired_difference(cell.values, values.get((cell.task, cell.system.against), {}))
+    difference = paired_difference(cell.values, values.get((cell.task, cell.system.baseline), {}))
     return replace(cell, difference=difference)

@@ -153,14 +153,14 @@ def statements(comparison: Comparison) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {heading: [] for heading in (HOLDS, UNCLEAR, FAILS, _MISSING)}
     for grid in comparison.grids:
         for cell in grid.cells:
-            if not cell.system or not cell.system.against or cell.published_difference is None:
+            if not cell.system or not cell.system.baseline or cell.published_difference is None:
                 continue
             words = verdict(cell.difference, 1 if cell.published_difference > 0 else -1)
             heading = _HEADINGS.get(words, UNCLEAR) if comparison.profile == "paper" else UNCLEAR
             if cell.difference is not None:
                 ours = with_interval(cell.difference, _digits(cell), sign=True)
                 found[heading].append(
-                    f"{cell.label} against {cell.system.against} on {cell.task} {grid.budget.title}: the paper has "
+                    f"{cell.label} against {cell.system.baseline} on {cell.task} {grid.budget.title}: the paper has "
                     f"{cell.published_difference:+g}, ours is {ours} ({words})."
                 )
         found[_MISSING] += _absences(grid)

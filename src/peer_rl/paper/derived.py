@@ -132,7 +132,7 @@ def _figure1(runs: Runs) -> Extra:
         for system in systems:
             found = values.get((task, system.label), {})
             final = mean_difference(list(found.values())) if found else None  # to zero
-            difference = paired_difference(found, values.get((task, system.against), {})) if system.against else None
+            difference = paired_difference(found, values.get((task, system.baseline), {})) if system.baseline else None
             sign = _FIGURE1[system.label]
             words = verdict(final, sign) if final else "missing"
             claim = "below zero" if sign < 0 else "above zero"

@@ -37,9 +37,9 @@ class RepresentationCallback(BaseCallback):
     layers: whether to log rank, dormant units and norm of every hidden layer as well.
     verbose: 1 prints the verdict on the gradient ratio when training ends.
 
-    For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written immediately, as EvalCallback writes its own. DRD and
-    the Bellman gap are not defined for TQC and QRDQN. The gradient ratio needs an agent of ours with beta above 0: it
-    is measured in one of the agent's own updates in each interval. ``report`` holds the latest diagnosis,
+    For TD3, DDPG, SAC, TQC, DQN and QRDQN. Each diagnosis is written immediately, as by EvalCallback. DRD and the
+    Bellman gap are not defined for TQC and QRDQN. The gradient ratio needs one of our agents with beta
+    above 0: it is measured in one of the agent's own updates in each interval. ``report`` holds the latest diagnosis,
     ``gradient_ratios`` the measurements, ``verdict`` what their median means.
     """
 

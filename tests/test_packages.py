@@ -113,7 +113,7 @@ def test_doctor_without_the_trainer(monkeypatch, capsys):
     assert "ok        the plug-in: torch 2." in said
     fix = "\n          fix: pip install 'peer-rl[train]'\n"
     assert f"missing   the trainer: tyro and rich not installed{fix}" in said
-    assert said.endswith("1 thing(s) to fix\n")
+    assert said.endswith("1 problem(s) to fix\n")
     with pytest.raises(PeerError, match=r"^an option of peer-rl doctor needs tyro and rich; "):
         doctor.main(["--runs", "elsewhere"])
 

@@ -28,12 +28,16 @@ from typing import Any, NoReturn
 FILES = ("config.toml", "metrics.jsonl", "eval.jsonl", "diagnostics.jsonl")
 _OFTEN = "--eval-every 80 --eval-episodes 1 --diagnose-every 40 --log-every 20"
 _SHORT = {
-    "dqn": f"--task gridworld/paper --steps 400 --start-steps 150 {_OFTEN}",
+    "dqn": f"--task gym/CartPole-v1 --steps 400 --start-steps 150 {_OFTEN}",
     "td3 metd3 sac": f"--task pybullet/hopper --steps 240 --start-steps 120 {_OFTEN}",
     "redq": f"--task pybullet/hopper --steps 140 --start-steps 120 --updates 5 {_OFTEN}",
     "curl-sac drq-sac sac-ae drq-v2": f"--task dmc/cartpole-swingup --steps 160 --start-steps 80 {_OFTEN}",
     "rainbow curl-rainbow": f"--task atari/pong --steps 160 --start-steps 80 --target-every 30 {_OFTEN}",
     "drq-dqn": f"--task atari/pong --steps 160 --start-steps 80 {_OFTEN}",
+    "td-mpc planet dreamer dreamer-v2": f"--task pybullet/hopper --steps 120 --start-steps 60 {_OFTEN}",
+    "td-mpc-pixels planet-pixels dreamer-pixels dreamer-v2-pixels": (
+        f"--task dmc/cartpole-swingup --steps 60 --start-steps 40 {_OFTEN}"
+    ),
     "ppo trpo": "--task pybullet/hopper --steps 512 --batch-steps 256 --eval-every 256 --eval-episodes 1",
 }
 RUNS = {agent: options.split() for agents, options in _SHORT.items() for agent in agents.split()}

@@ -125,7 +125,7 @@ def test_options_have_the_types_of_their_defaults():
 def test_the_command_line(tmp_path, module):
     words = ["--steps", 300, "--start-steps", 50, "--eval-every", 0, "--options", "hidden=8", "--quiet"]
     task = ["--task", "gym/CartPole-v1", "--runs", tmp_path]
-    told = peer_rl("train", NAME, *task, *words, PYTHONPATH=f"{module}:{':'.join(filter(None, sys.path))}")
-    assert told.returncode == 0, told.stderr
+    result = peer_rl("train", NAME, *task, *words, PYTHONPATH=f"{module}:{':'.join(filter(None, sys.path))}")
+    assert result.returncode == 0, result.stderr
     (path,) = tmp_path.rglob("status.json")
     assert path.parts[-3] == "agent_of_the_page-DoubleDQN+eval-every0+hidden8+start-steps50+steps300"

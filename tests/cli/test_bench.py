@@ -45,9 +45,9 @@ def test_it_measures_every_library_that_is_there(bench):
 
 @pytest.mark.slow
 def test_every_renderer_of_this_machine_draws_both_tasks_in_both_sizes_and_qualities():
-    told = []
-    rows = measure_renderers(2, told.append)
-    assert told == [f"DMControl drawn by {backend}" for backend in found_backends()]
+    messages = []
+    rows = measure_renderers(2, messages.append)
+    assert messages == [f"DMControl drawn by {backend}" for backend in found_backends()]
     for backend in found_backends():
         drawn = [row for row in rows if row["renderer"] == backend]
         assert len({(row["task"], row["size"], row["quality"]) for row in drawn}) == len(drawn) == 8

@@ -57,15 +57,15 @@ def test_it_finds_the_best_beta_and_prints_its_interval(tmp_path):
     assert all(1e-5 <= beta <= 1 for beta in searched)
     assert sorted(trainer.trained) == sorted((beta, seed) for beta in {0.0, *searched} for seed in (0, 1))
     best = min(searched, key=lambda beta: abs(math.log10(beta) + 3))
-    told = search.summary()
-    header, columns, first, *_ = told.splitlines()
+    printed = search.summary()
+    header, columns, first, *_ = printed.splitlines()
     assert header == "dqn on gridworld/paper, profile smoke, seeds 0, 1:"
     assert columns.split() == ["beta", "mean", "score", "std", "seed", "0", "seed", "1"]
     score = 100 - 10 * (math.log10(best) + 3) ** 2
     assert first.split() == [f"{best:g}", f"{score + 0.5:.2f}", "0.71", f"{score:.2f}", f"{score + 1:.2f}"]
-    assert "0 (backbone)" in told
-    assert f"best beta: {best:g}, mean score" in told
-    assert f"chosen as the best of 12 on these very seeds, so its score is too good to be true: confirm it with other ones, betas = [0, {best:g}] and seeds = [2, 3, 4, 5, 6]" in told  # noqa: E501  # fmt: skip
+    assert "0 (backbone)" in printed
+    assert f"best beta: {best:g}, mean score" in printed
+    assert f"chosen as the best of 12 on these very seeds, so its score is too good to be true: confirm it with other ones, betas = [0, {best:g}] and seeds = [2, 3, 4, 5, 6]" in printed  # noqa: E501  # fmt: skip
 
 
 def test_stopped_and_started_again_it_asks_for_the_same_betas_and_repeats_no_run(tmp_path):
@@ -93,9 +93,9 @@ def test_a_beta_with_which_training_fails_is_not_chosen_and_is_reported(tmp_path
     search = search_beta(read(tmp_path, GRID + "betas = [0.5, 0.001]\n" + SEARCH))
     failure = search.run(Trainer(fails_above=0.1))
     assert "it diverged" in str(failure)
-    told = search.summary()
-    assert re.search(r"^ *0\.5 +- +- +failed +failed$", told, re.MULTILINE)
-    assert "best beta: 0.001" in told
+    printed = search.summary()
+    assert re.search(r"^ *0\.5 +- +- +failed +failed$", printed, re.MULTILINE)
+    assert "best beta: 0.001" in printed
 
 
 def test_every_agent_task_and_regularizer_has_a_search_of_its_own(tmp_path):

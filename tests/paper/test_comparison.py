@@ -58,10 +58,10 @@ def test_sentences_say_what_agrees_and_what_is_missing(bullet):
     for beta, score in ((0.0, 1705.0), (5e-4, 2010.0)):  # a sixth pair: five are too few to decide
         write_run(bullet, agent="td3", task="pybullet/hopper", seed=5, beta=beta, returns=(score,))
     comparison = compared(bullet, "table1", seeds=10, tasks=("pybullet/hopper",))
-    told = statements(comparison)
-    assert any("PEER against TD3 on pybullet/hopper" in line for line in told["Holds"])
-    assert not told["Does not hold"]
-    assert any("TRPO: missing" in line or "TRPO," in line for line in told["Missing"])
+    found = statements(comparison)
+    assert any("PEER against TD3 on pybullet/hopper" in line for line in found["Holds"])
+    assert not found["Does not hold"]
+    assert any("TRPO: missing" in line or "TRPO," in line for line in found["Missing"])
     (count,) = counts(comparison)
     assert count.endswith("the paper says 4 of 4; we have no task with all of them.")
     page, _ = comparison_section(comparison)
@@ -72,9 +72,9 @@ def test_a_worse_peer_disagrees(tmp_path):
     for seed in range(6):
         write_run(tmp_path, agent="td3", task="pybullet/hopper", seed=seed, beta=0.0, returns=(2000.0 + seed,))
         write_run(tmp_path, agent="td3", task="pybullet/hopper", seed=seed, beta=5e-4, returns=(1000.0 + 2 * seed,))
-    told = statements(compared(tmp_path, "table1", tasks=("pybullet/hopper",)))
-    assert len(told["Does not hold"]) == 1
-    assert not told["Holds"]
+    found = statements(compared(tmp_path, "table1", tasks=("pybullet/hopper",)))
+    assert len(found["Does not hold"]) == 1
+    assert not found["Holds"]
 
 
 def test_another_profile_proves_nothing_and_says_so_loudly(tmp_path):
@@ -84,9 +84,9 @@ def test_another_profile_proves_nothing_and_says_so_loudly(tmp_path):
             task, agent = "pybullet/hopper", "td3"
             write_run(tmp_path, agent=agent, task=task, seed=seed, beta=beta, returns=score, profile="smoke")
     comparison = compared(tmp_path, "table1", profile="smoke", seeds=5)
-    told = statements(comparison)
-    assert not told["Holds"]
-    assert any("PEER against TD3" in line for line in told["Not clear"])
+    found = statements(comparison)
+    assert not found["Holds"]
+    assert any("PEER against TD3" in line for line in found["Not clear"])
     section, _ = comparison_section(comparison)
     assert "NOT comparable" in html_of(section)
 

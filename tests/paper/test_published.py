@@ -4,15 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from printed_settings import SETTING_TABLES, setting_table
 
 from peer_rl.paper.published import (
     SCORE_TABLES,
-    SETTING_TABLES,
     SUITE_TABLES,
     notes_of,
     published_figures,
     score_table,
-    setting_table,
     suite_table,
 )
 from peer_rl.settings import AGENTS, as_dict, configure

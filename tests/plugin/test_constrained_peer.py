@@ -41,9 +41,9 @@ def test_beta_rises_above_the_target_and_falls_below_it(cosine: float) -> None:
     expected = math.log(0.01)
     for _ in range(5):
         regularizer(*pair(cosine))
-        told = regularizer.adapt()
-        assert told["beta"].item() == pytest.approx(math.exp(expected), rel=1e-5)  # the one that was used
-        assert told["cosine"].item() == pytest.approx(cosine)
+        metrics = regularizer.adapt()
+        assert metrics["beta"].item() == pytest.approx(math.exp(expected), rel=1e-5)  # the one that was used
+        assert metrics["cosine"].item() == pytest.approx(cosine)
         expected += 0.1 * (cosine - 0.8)
         assert regularizer.beta == pytest.approx(math.exp(expected), rel=1e-5)
     assert (regularizer.beta > 0.01) == (cosine > 0.8)

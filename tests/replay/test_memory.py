@@ -74,8 +74,8 @@ def test_a_short_runs_replay_never_holds_more_rows_than_printed():
     replay, plain = replay_of(frame_spec(2, (1, 2, 2)), 1_000), PlainReplay(2, (1, 2, 2))
     for _ in range(100):
         plain.play(replay, "terminated")
-    told = replay_size(LearningConfig(buffer_size=1_000), frame_spec(2, (1, 2, 2)), steps=100)
-    assert replay.ring.total == told.rows
+    size = replay_size(LearningConfig(buffer_size=1_000), frame_spec(2, (1, 2, 2)), steps=100)
+    assert replay.ring.total == size.rows
 
 
 def test_a_replay_that_does_not_fit_is_refused_in_one_sentence_that_names_the_option():

@@ -176,22 +176,22 @@ def test_normalised_observations_are_what_the_critic_sees():
 def test_a_zip_without_trust_is_refused_before_anything_is_loaded(tmp_path):
     zipped = tmp_path / "model.zip"
     zipped.write_bytes(b"not even a zip")
-    told = peer_rl("xray", zipped, "--algo", "td3", "--env", "Pendulum-v1")
-    assert told.returncode == 2
-    assert told.stderr.count("\n") == 1
-    assert "--trust" in told.stderr
-    told = peer_rl("xray", zipped, "--algo", "td3", "--env", "Pendulum-v1", "--trust")
-    assert told.returncode == 2
-    assert told.stderr.count("\n") == 1
-    assert "Traceback" not in told.stderr
+    result = peer_rl("xray", zipped, "--algo", "td3", "--env", "Pendulum-v1")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "--trust" in result.stderr
+    result = peer_rl("xray", zipped, "--algo", "td3", "--env", "Pendulum-v1", "--trust")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
 
 
 def test_the_command_writes_the_page(tmp_path):
     model = stable_baselines3.TD3("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": [8, 8]}, seed=0)
     model.save(tmp_path / "model.zip")
     words = ["--algo", "td3", "--env", "Pendulum-v1", "--episodes", 1, "--trust"]
-    told = peer_rl("xray", tmp_path / "model.zip", *words, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
+    result = peer_rl("xray", tmp_path / "model.zip", *words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "xray" / "xray.html").exists()
 
 

@@ -151,11 +151,11 @@ class Fading(Regularizer):
 
 @NAMES
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "logged_names"),
     [(lambda: ConstrainedPEER(target=0.2, rate=0.5, beta=BETA), {"beta", "cosine"}), (lambda: Fading(BETA), {"share"})],
     ids=["ConstrainedPEER", "Fading"],
 )
-def test_a_regularizer_that_adapts_does_so_once_an_update(name, make, told):
+def test_a_regularizer_that_adapts_does_so_once_an_update(name, make, logged_names):
     written_out = make()
 
     def term(phi, phi_next):
@@ -167,7 +167,7 @@ def test_a_regularizer_that_adapts_does_so_once_an_update(name, make, told):
     assert_close(ours, plain)
     logged = ours.logger.name_to_value
     assert logged["train/regularizer"] == pytest.approx(sum(values[-2:]) / 2, rel=1e-5)
-    assert {key.removeprefix("regularizer/") for key in logged if key.startswith("regularizer/")} == told
+    assert {key.removeprefix("regularizer/") for key in logged if key.startswith("regularizer/")} == logged_names
     assert ours.beta == pytest.approx(written_out.beta, rel=1e-6)
     assert (ours.beta != pytest.approx(BETA, rel=1e-3)) == isinstance(written_out, ConstrainedPEER)
 

@@ -53,8 +53,8 @@ def test_a_run_is_played_in_what_its_config_says(pixel_agent, tmp_path):
     assert spec_of(env).observation_shape == (6, 32, 32)
     env.close()
     RunDirectory(tmp_path, config).write_manifest({})
-    told = json.loads((tmp_path / "manifest.json").read_text())["environment"]
-    assert re.fullmatch(r"dm_control:cheetah-run, drawn in draft quality by (egl|osmesa|\w.*)", told)
+    drawn = json.loads((tmp_path / "manifest.json").read_text())["environment"]
+    assert re.fullmatch(r"dm_control:cheetah-run, drawn in draft quality by (egl|osmesa|\w.*)", drawn)
 
 
 @pytest.mark.parametrize(

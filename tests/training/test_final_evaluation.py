@@ -83,8 +83,8 @@ def test_it_shows_its_progress(tmp_path, monkeypatch):
     notes = []
     config = configure("dqn", "toy_envs:truncating", **SHORT, final_steps=20, steps=60)
     train(config, runs=tmp_path, show=lambda progress: notes.append(progress.note))
-    told = list(dict.fromkeys(filter(None, notes)))
-    assert told[:2] == ["evaluation 0/2", "evaluation 1/2"]
-    assert told[2:9] == [f"final evaluation {played}/7" for played in range(7)]
-    assert told[9:] == ["final evaluation 14/20 steps", "final evaluation 16/20 steps", "final evaluation 18/20 steps"]
+    shown = list(dict.fromkeys(filter(None, notes)))
+    assert shown[:2] == ["evaluation 0/2", "evaluation 1/2"]
+    assert shown[2:9] == [f"final evaluation {played}/7" for played in range(7)]
+    assert shown[9:] == ["final evaluation 14/20 steps", "final evaluation 16/20 steps", "final evaluation 18/20 steps"]
     assert notes[-1] == ""

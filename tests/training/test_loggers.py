@@ -183,14 +183,14 @@ def test_a_service_that_cannot_be_reached_costs_one_line_and_not_the_run(tmp_pat
 
 
 class Recorder(Unreachable):
-    """In W&B's place: remembers what it was told."""
+    """In W&B's place: remembers its options."""
 
     def __init__(self, step: int) -> None:
         super().__init__("never")
-        self.step, self.told, self.steps, self.code = step, {}, [], None
+        self.step, self.options, self.steps, self.code = step, {}, [], None
 
     def init(self, **keywords):
-        self.told = keywords
+        self.options = keywords
         return self
 
     def log(self, values, step):
@@ -211,14 +211,14 @@ def test_a_resumed_wandb_run_is_the_same_run_and_gets_no_row_twice(tmp_path, mon
         for path in sorted(run.rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
     first, second = seen
-    assert first.told["id"] == second.told["id"]
-    assert first.told["resume"] == "allow"
-    assert first.told["project"] == "mine"
-    assert first.told["config"]["learning.gamma"] == tiny_config("dqn").learning.gamma
+    assert first.options["id"] == second.options["id"]
+    assert first.options["resume"] == "allow"
+    assert first.options["project"] == "mine"
+    assert first.options["config"]["learning.gamma"] == tiny_config("dqn").learning.gamma
     assert min(first.steps) < 150 <= min(second.steps)
     assert [step for step in first.steps if step >= 150] == second.steps
     assert first.code == second.code == 0
     monkeypatch.setitem(sys.modules, "wandb", Recorder(0))
     other = sys.modules["wandb"]
     train(tiny_config("dqn", seed=1), runs=tmp_path, mirrors=[mirror])
-    assert other.told["id"] != first.told["id"]
+    assert other.options["id"] != first.options["id"]

@@ -12,17 +12,17 @@ from peer_rl.bench.contenders import Contender, installed
 Row = dict[str, Any]
 
 
-def race(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Callable[[str], None]) -> list[Row]:
+def race(agent: str, cores: list[int], *, turn_steps: int, rounds: int, report: Callable[[str], None]) -> list[Row]:
     """Every installed library's loop, one after another, ``rounds`` times."""
     contenders = [Contender(library, agent, cores, turn_steps) for library in installed(agent)]
     seconds: list[list[float]] = [[] for _ in contenders]
     try:
         for contender in contenders:
-            tell(f"{agent} on {len(cores)} core(s): warming up {contender.library}")
+            report(f"{agent} on {len(cores)} core(s): warming up {contender.library}")
             contender.seconds()  # the first turn: caches, compilation
         for _ in range(rounds):
             for contender, taken in zip(contenders, seconds, strict=True):
-                tell(f"{agent} on {len(cores)} core(s): {contender.library}")
+                report(f"{agent} on {len(cores)} core(s): {contender.library}")
                 contender.go()
                 taken.append(contender.seconds())
     finally:
@@ -41,9 +41,9 @@ def race(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Ca
     ]
 
 
-def side_by_side(agent: str, cores: list[int], *, turn_steps: int, rounds: int, tell: Callable[[str], None]) -> Row:
+def side_by_side(agent: str, cores: list[int], *, turn_steps: int, rounds: int, report: Callable[[str], None]) -> Row:
     """Two of our runs in parallel, a core each, compared with one alone."""
-    tell(f"{agent}: two runs side by side")
+    report(f"{agent}: two runs side by side")
     pair = [Contender("peer-rl", agent, [core], turn_steps) for core in cores[:2]]
     alone, together = [], []
     try:

@@ -22,14 +22,14 @@ QUALITIES = ("full", "draft")
 Row = dict[str, Any]
 
 
-def measure_renderers(pictures: int, tell: Callable[[str], None]) -> list[Row]:
+def measure_renderers(pictures: int, report: Callable[[str], None]) -> list[Row]:
     """Agent steps per second of one core's time, physics at the paper's action repeat and one frame each.
 
     Nothing is learned. Empty where dm_control or every renderer is missing.
     """
     rows: list[Row] = []
     for backend in found_backends() if find_spec("dm_control") else ():
-        tell(f"DMControl drawn by {backend}")
+        report(f"DMControl drawn by {backend}")
         with get_context("spawn").Pool(1) as process:  # dm_control takes one renderer for good when it is imported
             rows += process.apply(_measure, (backend, pictures))
     return rows

@@ -89,11 +89,11 @@ def measure_all(options: BenchOptions, console: Any) -> dict[str, Any]:
                 continue
             for count in (1, 2):
                 if len(cores) >= count:
-                    loops += race(agent, cores[:count], tell=status.update, **turns)
+                    loops += race(agent, cores[:count], report=status.update, **turns)
             if len(cores) >= 2:
-                pairs.append(side_by_side(agent, cores, tell=status.update, **turns))
+                pairs.append(side_by_side(agent, cores, report=status.update, **turns))
         frames = any(agent in PASSES for agent in options.agents)
-        rendering = measure_renderers(options.turn_steps, tell=status.update) if frames else []
+        rendering = measure_renderers(options.turn_steps, report=status.update) if frames else []
     return {
         "machine": _machine(len(cores)),
         "options": {**turns, "update_rounds": options.update_rounds},

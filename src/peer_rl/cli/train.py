@@ -201,9 +201,9 @@ def _say_how_long(options: TrainOptions[Any]) -> None:
     from peer_rl.training.rundir import read_json, run_path
 
     status = run_path(options.run, options.runs) / "status.json"
-    told = expected_time(options.run, begin=read_json(status)["step"] if status.exists() else 0)
-    if told:
-        print(f"{options.run.agent} {options.run.task}: {told}", file=sys.stderr, flush=True)
+    estimate = expected_time(options.run, begin=read_json(status)["step"] if status.exists() else 0)
+    if estimate:
+        print(f"{options.run.agent} {options.run.task}: {estimate}", file=sys.stderr, flush=True)
 
 
 def _as_typed(path: str, value: Any) -> tuple[str, str]:

@@ -93,7 +93,7 @@ class Job:
         return done / total if isinstance(done, int) and isinstance(total, int) and total else 0.0
 
     def last_words(self) -> str:
-        """The last line of the log: what a failed run said, or what a run that does not move waits for."""
+        """The last line of the log: what a failed run printed, or what a run that does not move waits for."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
@@ -103,8 +103,8 @@ class Job:
         return lines[-1].strip() if lines and not lines[-1].startswith(STARTED) else ""
 
     def complaint(self) -> str:
-        """The last thing that a failed run said."""
-        return self.last_words() or "it said nothing"
+        """The last thing that a failed run printed."""
+        return self.last_words() or "it printed nothing"
 
 
 def merge(jobs: list[Job]) -> list[Job]:

@@ -38,7 +38,7 @@ class LocalEngine:
         self._waiting: list[Job] = []
         self._processes: dict[str, tuple[Job, subprocess.Popen[bytes]]] = {}
         self._news: list[str] = []
-        self._told_of_memory = False
+        self._memory_reported = False
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue the jobs, in this order."""
@@ -55,8 +55,8 @@ class LocalEngine:
 
     def news(self) -> list[str]:
         """What there is to say since the last time."""
-        told, self._news = self._news, []
-        return told
+        news, self._news = self._news, []
+        return news
 
     def poll(self) -> list[Ended]:
         """Start what fits; then see who is through."""
@@ -114,8 +114,8 @@ class LocalEngine:
         return max(0, available - sum(still))
 
     def _tell_of_memory(self, job: Job, free: int) -> None:
-        if not self._told_of_memory:
-            self._told_of_memory = True
+        if not self._memory_reported:
+            self._memory_reported = True
             self._news.append(
                 f"memory limits how many runs train at a time: {len(self._processes)} for now, since {job.title} needs "
                 f"about {amount(job.memory)} and {amount(free)} are free"

@@ -74,7 +74,7 @@ class TrainingBar:
         self._task: TaskID | None = None
         self._steps, self._done = RecentSpeed(), RecentSpeed()
         self._line_at = time.monotonic()
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def __enter__(self) -> TrainingBar:
         if not self.quiet and self.console.is_terminal:
@@ -117,8 +117,8 @@ class TrainingBar:
 
     def _tell_once(self, sentence: str) -> None:
         """A line that stays, above the bar."""
-        if not self.quiet and sentence not in self._told:
-            self._told.add(sentence)
+        if not self.quiet and sentence not in self._shown:
+            self._shown.add(sentence)
             self.console.print(f"{self.label}: {sentence}", soft_wrap=True, markup=False, highlight=False)
 
 
@@ -165,7 +165,7 @@ class Board:
         self._lines: dict[str, _Line] = {}
         self._bars: Progress | None = make_bar(self.console) if self.console.is_terminal else None
         self._all: TaskID | None = None
-        self._began = self._told_at = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._share_at_start = self._share()
 
     def __enter__(self) -> Board:
@@ -197,22 +197,22 @@ class Board:
         """Read the running jobs' status; ``notes`` name what some of them wait for."""
         for job in running:
             line = self._lines.setdefault(job.title, _Line())
-            self._look(job, line, (notes or {}).get(job.title, ""))
+            self._read(job, line, (notes or {}).get(job.title, ""))
         if self._bars and self._all is not None:
             self._bars.update(self._all, completed=100 * self._share(), last=f"{self.ended} of {len(self.jobs)} ended")
         now = time.monotonic()
-        if not self._bars and now - self._told_at >= _LINE_SECONDS:
-            self._told_at = now
-            self.tell()
+        if not self._bars and now - self._printed_at >= _LINE_SECONDS:
+            self._printed_at = now
+            self.print_lines()
 
-    def tell(self) -> None:
+    def print_lines(self) -> None:
         """The board as lines, where there is no terminal."""
         for title, line in self._lines.items():
             self.say(f"  {title}: {line.words}")
         share, count = f"{100 * self._share():.0f} %", f"{self.ended} of {len(self.jobs)} ended"
         self.say(f"{_ALL}: {share}, {count}, {len(self._lines)} running, {self._left()}")
 
-    def _look(self, job: Job, line: _Line, note: str) -> None:
+    def _read(self, job: Job, line: _Line, note: str) -> None:
         try:
             status = job.status()
         except PeerError:  # a damaged directory, which the run is about to refuse

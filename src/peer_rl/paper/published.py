@@ -12,7 +12,6 @@ from typing import Any
 
 _FOLDER = files("peer_rl.paper") / "data"
 SCORE_TABLES = ("table1", "table2", "table3", "mujoco", "redq", "model-based-dmc", "model-based-atari")
-SETTING_TABLES = ("gridworld", "state", "dmc-curl", "dmc-drq", "atari-curl", "atari-drq")
 SUITE_TABLES = ("pybullet", "mujoco", "dmc", "atari")
 
 
@@ -137,41 +136,6 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One row of a table of settings."""
-
-    name: str
-    printed: str
-    """The table's value, in plain characters: 5e-4 for 5 x 10^-4."""
-    path: str = ""
-    """Our setting for it; empty where it is no number, or nothing that can be set."""
-    value: Any = None
-    """What our setting has if it is as printed."""
-    part: str = ""
-    """Of a list of layers: ``layers`` if their number is printed, ``units`` if their size is."""
-    task: str = ""
-    """The task that the row is about, where it is not about all."""
-    agents: tuple[str, ...] = ()
-    """The agents that the row is about, where it is not about all."""
-    differs: str = ""
-    """Why ours is another value."""
-
-
-@dataclass(frozen=True)
-class SettingTable:
-    """A table of hyper-parameters."""
-
-    name: str
-    label: str
-    number: str
-    caption: str
-    task: str
-    agents: tuple[str, ...]
-    notes: tuple[str, ...]
-    settings: tuple[Setting, ...]
-
-
-@dataclass(frozen=True)
 class SuiteRow:
     """A task's spaces."""
 
@@ -241,15 +205,6 @@ def score_table(name: str) -> ScoreTable:
     systems = [PublishedSystem(**_fixed(row)) for row in about.pop("systems")]
     claims = [WinCount(**_fixed(row)) for row in about.pop("claims")]
     return ScoreTable(name=name, systems=tuple(systems), claims=tuple(claims), scores=tuple(scores), **_fixed(about))
-
-
-@cache
-def setting_table(name: str) -> SettingTable:
-    """One of ``SETTING_TABLES``."""
-    about = _toml(f"settings-{name}")
-    about.pop("kind")
-    settings = [Setting(**_fixed(row)) for row in about.pop("settings")]
-    return SettingTable(name=name, settings=tuple(settings), **_fixed(about))
 
 
 @cache

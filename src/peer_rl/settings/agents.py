@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
@@ -62,6 +62,10 @@ class AgentEntry:
         """Whether it can act in an environment with such spaces."""
         return self.actions in (actions, "either") and self.observations in (observations, "either")
 
+    def on_frames(self, about: str) -> AgentEntry:
+        """The same agent on frames."""
+        return replace(self, observations="frames", about=about)
+
     @property
     def beta_origin(self) -> str:
         """Where its beta comes from when none is given."""
@@ -76,6 +80,49 @@ class AgentEntry:
         """Whether a stopped run continues; agents of other packages start again."""
         return not (self.packages or self.scripted)
 
+
+_TD_MPC = AgentEntry(
+    settings=TDMPCConfig,
+    actions="continuous",
+    observations="vectors",
+    beta=5e-4,
+    about="Planning in a latent model learned with the TD loss, from state",
+    learning=TDMPCLearning,
+    protocol=TDMPCProtocol,
+)
+_PLANET = AgentEntry(
+    settings=PlaNetConfig,
+    actions="continuous",
+    observations="vectors",
+    beta=0.0,
+    about="A world model and the cross-entropy method, from state",
+    backbone=False,
+    td_target=False,
+    learning=PlaNetLearning,
+    protocol=WorldModelProtocol,
+)
+_DREAMER = AgentEntry(
+    settings=DreamerConfig,
+    actions="continuous",
+    observations="vectors",
+    beta=0.0,
+    about="A world model and a policy learned in imagination, from state",
+    backbone=False,
+    td_target=False,
+    learning=DreamerLearning,
+    protocol=WorldModelProtocol,
+)
+_DREAMER_V2 = AgentEntry(
+    settings=DreamerV2Config,
+    actions="either",
+    observations="vectors",
+    beta=0.0,
+    about="Dreamer with categorical states, KL balancing and a slow critic, from state",
+    backbone=False,
+    td_target=False,
+    learning=DreamerV2Learning,
+    protocol=WorldModelProtocol,
+)
 
 AGENTS: dict[str, AgentEntry] = {
     "dqn": AgentEntry(
@@ -166,23 +213,9 @@ AGENTS: dict[str, AgentEntry] = {
         about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
         learning=DrQv2Learning,
     ),
-    "td-mpc": AgentEntry(
-        settings=TDMPCConfig,
-        actions="continuous",
-        observations="vectors",
-        beta=5e-4,
-        about="Planning in a latent model learned with the TD loss, from state",
-        learning=TDMPCLearning,
-        protocol=TDMPCProtocol,
-    ),
-    "td-mpc-pixels": AgentEntry(
-        settings=TDMPCConfig,
-        actions="continuous",
-        observations="frames",
-        beta=5e-4,
-        about="The same on randomly shifted frames: the paper's TD-MPC on DMControl",
-        learning=TDMPCLearning,
-        protocol=TDMPCProtocol,
+    "td-mpc": _TD_MPC,
+    "td-mpc-pixels": replace(
+        _TD_MPC, observations="frames", about="The same on randomly shifted frames: the paper's TD-MPC on DMControl"
     ),
     "rainbow": AgentEntry(
         settings=RainbowConfig,
@@ -200,71 +233,17 @@ AGENTS: dict[str, AgentEntry] = {
         about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
         learning=RainbowLearning,
     ),
-    "planet": AgentEntry(
-        settings=PlaNetConfig,
-        actions="continuous",
-        observations="vectors",
-        beta=0.0,
-        about="A world model and the cross-entropy method, from state",
-        backbone=False,
-        td_target=False,
-        learning=PlaNetLearning,
-        protocol=WorldModelProtocol,
+    "planet": _PLANET,
+    "planet-pixels": replace(
+        _PLANET, observations="frames", about="The same on frames: the paper's PlaNet on DMControl"
     ),
-    "planet-pixels": AgentEntry(
-        settings=PlaNetConfig,
-        actions="continuous",
-        observations="frames",
-        beta=0.0,
-        about="The same on frames: the paper's PlaNet on DMControl",
-        backbone=False,
-        td_target=False,
-        learning=PlaNetLearning,
-        protocol=WorldModelProtocol,
+    "dreamer": _DREAMER,
+    "dreamer-pixels": replace(
+        _DREAMER, observations="frames", about="The same on frames: the paper's Dreamer on DMControl"
     ),
-    "dreamer": AgentEntry(
-        settings=DreamerConfig,
-        actions="continuous",
-        observations="vectors",
-        beta=0.0,
-        about="A world model and a policy learned in imagination, from state",
-        backbone=False,
-        td_target=False,
-        learning=DreamerLearning,
-        protocol=WorldModelProtocol,
-    ),
-    "dreamer-pixels": AgentEntry(
-        settings=DreamerConfig,
-        actions="continuous",
-        observations="frames",
-        beta=0.0,
-        about="The same on frames: the paper's Dreamer on DMControl",
-        backbone=False,
-        td_target=False,
-        learning=DreamerLearning,
-        protocol=WorldModelProtocol,
-    ),
-    "dreamer-v2": AgentEntry(
-        settings=DreamerV2Config,
-        actions="either",
-        observations="vectors",
-        beta=0.0,
-        about="Dreamer with categorical states, KL balancing and a slow critic, from state",
-        backbone=False,
-        td_target=False,
-        learning=DreamerV2Learning,
-        protocol=WorldModelProtocol,
-    ),
-    "dreamer-v2-pixels": AgentEntry(
-        settings=DreamerV2Config,
-        actions="either",
-        observations="frames",
-        beta=0.0,
-        about="The same on frames: the paper's Dreamer-V2",
-        backbone=False,
-        td_target=False,
-        learning=DreamerV2Learning,
-        protocol=WorldModelProtocol,
+    "dreamer-v2": _DREAMER_V2,
+    "dreamer-v2-pixels": replace(
+        _DREAMER_V2, observations="frames", about="The same on frames: the paper's Dreamer-V2"
     ),
     "ppo": AgentEntry(
         settings=PPOConfig,

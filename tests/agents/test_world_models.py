@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from plain_world_model import PlainDreamer, PlainDreamerV2, PlainWorldModel
 from scipy.stats import truncnorm
 
 from peer_rl.agents.imagination import lambda_returns, survival
@@ -20,6 +21,7 @@ from peer_rl.settings.world_model import RSSMConfig
 
 CPU = torch.device("cpu")
 TIME, ROWS = 5, 3
+CLOSE = {"rtol": 1e-8, "atol": 1e-11}
 SMALL = {"units": 8, "rssm": RSSMConfig(belief=6, hidden=6, variables=3, classes=4)}
 VECTORS = EnvSpec((4,), "float32", action_shape=(2,), action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
 DISCRETE = EnvSpec((4,), "float32", actions=3)
@@ -41,9 +43,9 @@ def window(*, discrete=False, seed=0):
     rng = torch.Generator().manual_seed(seed)
     obs = torch.randn(TIME + 1, ROWS, 4, generator=rng)
     actions = torch.rand(TIME, ROWS, 2, generator=rng) * 2 - 1
-    before = torch.zeros(ROWS, 2)
+    before = torch.full((ROWS, 2), 0.5)
     if discrete:
-        actions, before = torch.randint(3, (TIME, ROWS), generator=rng), torch.zeros(ROWS, dtype=torch.int64)
+        actions, before = torch.randint(3, (TIME, ROWS), generator=rng), torch.ones(ROWS, dtype=torch.int64)
     mask = torch.ones(TIME, ROWS)
     mask[3:, 1] = 0
     discount = 0.99 * mask
@@ -112,6 +114,68 @@ def test_the_discrete_policy_draws_its_probabilities():
     assert policy.mode(features).argmax() == policy(features).argmax()
     expected = torch.distributions.Categorical(logits=policy(features))
     assert torch.allclose(policy.entropy(features), expected.entropy())
+
+
+@pytest.fixture
+def doubles():
+    """Everything that is made from here on has double precision."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+KINDS = [
+    pytest.param("dreamer", VECTORS, PlainDreamer, {}, id="dreamer"),
+    pytest.param("dreamer-v2", VECTORS, PlainDreamerV2, {}, id="dreamer-v2"),
+    pytest.param("dreamer-v2", DISCRETE, PlainDreamerV2, {}, id="dreamer-v2, discrete"),
+    pytest.param("dreamer-v2", DISCRETE, PlainDreamerV2, {"tanh_rewards": True, "kl_weight": 0.1}, id="as on Atari"),
+    pytest.param("dreamer", VECTORS, PlainDreamer, {"predict_end": False}, id="endless"),
+]
+
+
+@pytest.mark.usefixtures("doubles")
+@pytest.mark.parametrize(("name", "spec", "plain", "changes"), KINDS)
+def test_losses_and_gradients_equal_the_equations_written_out(name, spec, plain, changes):
+    """Of model, policy and critic: each loss, and its gradient in the weights that it trains."""
+    agent = agent_of(
+        name,
+        spec,
+        imagined_steps=5,
+        free_nats=0.01,
+        **({"entropy_weight": 0.3} if name == "dreamer-v2" else {}),
+        **changes,
+    )
+    if name == "dreamer-v2":
+        with torch.no_grad():
+            agent.slow_critic[-1].weight.add_(0.1)
+    batch, written = window(discrete=bool(spec.actions)), plain(agent)
+    wanted = written.losses(batch, stream().torch)
+    trained = {"model_loss": written.model.weights, "actor_loss": written.policy, "critic_loss": written.critic}
+    rng = stream().torch
+    found = agent.model.loss(batch, rng)
+    losses = dict(zip(wanted, (found.loss, *agent._behaviour_losses(found, rng)[:2]), strict=True))
+    networks = {"model_loss": agent.model, "actor_loss": agent.policy, "critic_loss": agent.critic}
+    for loss in wanted:
+        torch.testing.assert_close(losses[loss], wanted[loss], **CLOSE)
+        ours = torch.autograd.grad(losses[loss], list(networks[loss].parameters()), retain_graph=True)
+        theirs = torch.autograd.grad(wanted[loss], list(trained[loss].values()), retain_graph=True)
+        assert any(gradient.abs().max() > 1e-6 for gradient in ours)
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.usefixtures("doubles")
+@pytest.mark.parametrize("per_step", [True, False])
+def test_planets_loss_and_gradients_equal_the_equations_written_out(per_step):
+    agent = agent_of("planet", free_nats=0.02, free_nats_per_step=per_step)
+    batch, written = window(), PlainWorldModel(agent)
+    wanted, *_ = written.loss(batch, stream().torch)
+    found = agent.model.loss(batch, stream().torch).loss
+    torch.testing.assert_close(found, wanted, **CLOSE)
+    ours = torch.autograd.grad(found, list(agent.model.parameters()))
+    theirs = torch.autograd.grad(wanted, list(written.weights.values()))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
 
 
 @each

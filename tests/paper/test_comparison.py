@@ -111,8 +111,8 @@ def test_dmcontrol_is_read_at_both_budgets_and_at_agent_steps(tmp_path):
         ("538 ± 233, from the CURL paper", "300"),
         ("538 ± 233, from the CURL paper", "800"),
     ]
-    quoted = row(grid_table(comparison, comparison.grids[0]), task, "PlaNet")
-    assert quoted["ours"] == "quoted by the paper, not run"
+    planet = row(grid_table(comparison, comparison.grids[0]), task, "PlaNet")
+    assert planet["ours"] == "missing"
     again = row(grid_table(comparison, comparison.grids[0]), task, "PEER+CURL")  # the appendix's name for PEER
     assert (again["paper"], again["ours"]) == ("980 ± 3 (best)", "900 (best)")
     fewer = compared(tmp_path, "table2", seeds=1, tasks=(task,), agents=("curl-sac",))

@@ -63,6 +63,9 @@ def test_a_run_is_played_in_what_its_config_says(pixel_agent, tmp_path):
         ("sac", "dmc/cheetah-run", {"image_size": 64}, "draws no pictures for sac; leave out --image-size"),
         ("sac", "dmc/cheetah-run", {"frame_stack": 2}, "draws no pictures for sac; leave out --frame-stack"),
         ("sac", "mujoco/hopper", {"render_quality": "draft"}, "draws no pictures for sac; leave out --render-quality"),
+        ("rainbow", "atari/pong", {"render_quality": "draft"}, "draws no pictures for rainbow; leave out --render-qua"),
+        ("sac", "mujoco/hopper", {"sticky_actions": 0.25}, "is none of the suite atari; leave out --sticky-actions"),
+        ("rainbow", "atari/pong", {"sticky_actions": 1.5}, "sticky_actions must be"),
         ("rainbow", "atari/pong", {"action_repeat": 2}, "has a fixed action repeat, 4; leave out --action-repeat"),
         ("sac", "dmc/cheetah-run", {"action_repeat": 0}, "action_repeat must be above 0"),
     ],
@@ -81,9 +84,18 @@ def test_any_task_that_shows_frames_may_be_stacked_otherwise():
     assert spec_of(env_of(configure("rainbow", "atari/pong", frame_stack=2))).observation_shape == (2, 84, 84)
 
 
+def test_a_games_screen_and_its_sticky_actions_are_a_choice():
+    env = env_of(configure("dreamer-v2-pixels", "atari/pong", sticky_actions=0.25))
+    assert spec_of(env).observation_shape == (1, 64, 64)
+    assert env.unwrapped.ale.getFloat("repeat_action_probability") == 0.25
+    usual = env_of(configure("rainbow", "atari/pong"))
+    assert spec_of(usual).observation_shape == (4, 84, 84)
+    assert usual.unwrapped.ale.getFloat("repeat_action_probability") == 0
+
+
 def test_other_suites_configs_are_as_they_were():
     """What is None is not saved: runs from before these settings keep their names and files."""
-    ours = {"action_repeat", "image_size", "frame_stack", "render_quality"}
+    ours = {"action_repeat", "image_size", "frame_stack", "render_quality", "sticky_actions"}
     for agent, task in (("sac", "mujoco/hopper"), ("rainbow", "atari/pong"), ("dqn", "gridworld/paper")):
         assert not ours & set(as_dict(configure(agent, task)))
 

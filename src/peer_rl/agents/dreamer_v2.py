@@ -101,7 +101,8 @@ class DreamerV2(Stateful):
         start = found.posteriors.as_starts()
         states, actions = imagine(self.model.rssm, self.policy, start, self.settings.imagined_steps, rng)
         features = torch.cat([start.features.unsqueeze(0), states.features])  # (H + 1, rows, D)
-        discount = self.settings.imagined_discount * self.model.continues(features)
+        known = torch.ones(1, len(start.belief), device=self.device)  # episodes continue from where trajectories start
+        discount = self.settings.imagined_discount * torch.cat([known, self.model.continues(states.features)])
         values = self.slow_critic(features).squeeze(-1)
         returns = lambda_returns(
             self.model.reward(features), values, discount, self.settings.return_lambda

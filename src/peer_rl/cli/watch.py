@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.settings.fields import check_not_negative, check_positive
+
+if TYPE_CHECKING:
+    from peer_rl.launch.api import Policy
+    from peer_rl.training.evaluate import Evaluation
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,10 @@ class WatchOptions:
     seed: int = 0
     """Seed of the episodes."""
     out: Path | None = None
-    """The video; RUN/videos/step-N.mp4 if not given."""
+    """The video; RUN/videos/step-N.mp4, or imagine-step-N.mp4, if not given."""
+    imagine: bool = False
+    """Record a world model instead of the scene: real frames, below them the model's reconstruction, and at the bottom
+    its open-loop prediction from 5 frames of context. Also writes some steps as a PNG, which reports show."""
     fps: float | None = None
     """Frames per second; the environment's own if not given."""
     max_steps: int | None = None
@@ -46,30 +55,64 @@ def main(arguments: list[str]) -> int:
     from rich.console import Console
 
     from peer_rl.launch.api import load
-    from peer_rl.training.video import check_installed, record
+    from peer_rl.training.video import check_installed
 
     check_installed()
     policy = load(options.run, options.device)
-    out = options.out or options.run / "videos" / f"step-{policy.step}.mp4"
-    env = policy.make_env(render_mode="rgb_array")
+    out = options.out or options.run / "videos" / f"{'imagine-' * options.imagine}step-{policy.step}.mp4"
     console = Console(file=sys.stderr)
     label = f"recording {policy.config.agent} on {policy.config.task}"
     if not console.is_terminal:
         print(f"{label} ...", file=sys.stderr, flush=True)
-    try:
-        with console.status(label) as status:
-            result = record(
-                env,
-                lambda observation, first: policy.act(observation, first=first),
-                seeds=policy.episode_seeds(options.episodes, options.seed),
-                out=out,
-                fps=options.fps,
-                max_steps=options.max_steps,
-                show=lambda episode, step: status.update(f"{label}: episode {episode + 1}, step {step}"),
-            )
-    finally:
-        env.close()
+    with console.status(label) as status:
+        show = lambda episode, step: status.update(f"{label}: episode {episode + 1}, step {step}")  # noqa: E731
+        result = (_record_imagination if options.imagine else _record)(policy, options, out, show)
     for index, (total, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
         print(f"episode {index + 1}: return {total:.2f}, length {length} steps")
     print(f"video: {out}")
+    if options.imagine:
+        print(f"picture: {out.with_suffix('.png')}")
     return 0
+
+
+def _record(policy: Policy, options: WatchOptions, out: Path, show: Callable[[int, int], None]) -> Evaluation:
+    """The scene, as the environment renders it."""
+    from peer_rl.training.video import record
+
+    env = policy.make_env(render_mode="rgb_array")
+    try:
+        return record(
+            env,
+            lambda observation, first: policy.act(observation, first=first),
+            seeds=policy.episode_seeds(options.episodes, options.seed),
+            out=out,
+            fps=options.fps,
+            max_steps=options.max_steps,
+            show=show,
+        )
+    finally:
+        env.close()
+
+
+def _record_imagination(
+    policy: Policy, options: WatchOptions, out: Path, show: Callable[[int, int], None]
+) -> Evaluation:
+    """What the run's world model makes of the same episodes."""
+    from peer_rl.training.imagined import record_imagination, world_model_of
+
+    world_model_of(policy.agent, policy.config.agent)  # before an environment is made
+    env = policy.make_env()
+    try:
+        return record_imagination(
+            policy.agent,
+            env,
+            policy.spec,
+            seeds=policy.episode_seeds(options.episodes, options.seed),
+            run_seed=policy.config.seed,
+            out=out,
+            fps=options.fps,
+            max_steps=options.max_steps,
+            show=show,
+        )
+    finally:
+        env.close()

@@ -19,12 +19,16 @@ _FRAMES_PER_SECOND = 60
 
 
 def make_game(task: Task, *, max_episode_steps: int | None, render_mode: str | None) -> Env:
-    """Grey frames of 84x84: one agent step repeats its action, and shows the maximum of the last two frames."""
+    """Grey frames of 84x84: one agent step repeats its action, and shows the maximum of the last two frames.
+
+    The task's options may have another ``screen_size``, and ALE's ``repeat_action_probability``.
+    """
+    options = dict(task.options)
     env: Env = gym.make(
         task.make,
         obs_type="grayscale",  # what the preprocessing reads; colours would be fetched for nothing at every frame
         frameskip=1,  # the preprocessing skips
-        repeat_action_probability=0.0,
+        repeat_action_probability=options.get("repeat_action_probability", 0.0),
         full_action_space=False,
         max_num_frames_per_episode=None,  # ALE's own limit counts the no-ops and cuts a step short: TimeLimit below
         render_mode=render_mode,
@@ -34,7 +38,7 @@ def make_game(task: Task, *, max_episode_steps: int | None, render_mode: str | N
         env,
         noop_max=NO_OPS,
         frame_skip=task.action_repeat,
-        screen_size=SCREEN,
+        screen_size=options.get("screen_size", SCREEN),
         terminal_on_life_loss=False,
         grayscale_obs=True,
     )

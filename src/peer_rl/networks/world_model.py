@@ -100,6 +100,7 @@ class WorldModel(nn.Module):
         observation = _mean(0.5 * errors.view(seen.shape), seen)
         known = torch.cat([batch.first.unsqueeze(0), batch.mask])  # an episode begins with a reward of 0
         rewards = torch.cat([torch.zeros_like(batch.reward[:1]), batch.reward])
+        rewards = rewards.tanh() if settings.tanh_rewards else rewards
         reward = _mean(0.5 * (self.reward(features) - rewards).square(), known)
         alive = torch.cat([torch.ones_like(batch.mask[:1]), (batch.discount > 0).float()])
         kl = self._divergence(posteriors.statistics, priors.statistics, seen)

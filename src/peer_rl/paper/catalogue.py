@@ -91,6 +91,7 @@ _METD3, _SAC = _backbone("METD3", "metd3"), _backbone("SAC", "sac")
 _CURL, _PEER_CURL = _backbone("CURL", "curl-sac"), _peer("PEER", "curl-sac", "CURL")
 _DRQ, _PEER_DRQ = _backbone("DrQ", "drq-sac"), _peer("PEER+DrQ", "drq-sac", "DrQ")
 _STATE_SAC, _SAC_AE = _backbone("State SAC", "sac"), _backbone("SAC+AE", "sac-ae")
+_DREAMER_V2 = System("Dreamer-V2", "dreamer-v2-pixels")
 _ATARI_CURL, _ATARI_DRQ = _backbone("CURL", "curl-rainbow"), _backbone("DrQ", "drq-dqn")
 
 _GRIDWORLD_PEER = (_peer("PEER", "dqn", "DQN"), System("PEER, beta 0.01", "dqn", {"beta": 1e-2}, "DQN"))
@@ -162,7 +163,8 @@ _ALL = (
         (
             Part(
                 (
-                    _STATE_SAC, _SAC_AE, _DRQ, _backbone("DrQ-v2", "drq-v2"), _CURL, _PEER_CURL,
+                    _STATE_SAC, System("PlaNet", "planet-pixels"), System("Dreamer", "dreamer-pixels"), _DREAMER_V2,
+                    _SAC_AE, _DRQ, _backbone("DrQ-v2", "drq-v2"), _CURL, _PEER_CURL,
                     _backbone("TDMPC", "td-mpc-pixels"), _peer("PEER+TDMPC", "td-mpc-pixels", "TDMPC"),
                     _backbone("TDMPC from state", "td-mpc"),
                     _peer("PEER+TDMPC from state", "td-mpc", "TDMPC from state"),
@@ -181,7 +183,8 @@ _ALL = (
             Part(
                 (
                     _backbone("OTRainbow", "rainbow", preset="otrainbow"),
-                    _backbone("Eff. Rainbow", "rainbow"), _backbone("Eff. DQN", "dqn"), _ATARI_DRQ, _ATARI_CURL,
+                    _backbone("Eff. Rainbow", "rainbow"), _backbone("Eff. DQN", "dqn"), _DREAMER_V2,
+                    _ATARI_DRQ, _ATARI_CURL,
                     _peer("PEER+CURL", "curl-rainbow", "CURL", **_CONV),
                     _peer("PEER+DrQ", "drq-dqn", "DrQ", **_CONV),
                     _peer("PEER+CURL, last hidden layer", "curl-rainbow", "CURL"),

@@ -49,10 +49,11 @@ class DreamerV2Config(BehaviourConfig):
         normalised_gru=DREAMER_V2_CODE,
     )
     encoder: EncoderConfig = part(
-        EncoderConfig(channels=(48, 96, 192, 384), kernels=(4, 4, 4, 4), strides=(2, 2, 2, 2)),
+        EncoderConfig(channels=(48, 96, 192, 384), kernels=(4,) * 4, strides=(2,) * 4, weight_init="xavier"),
         channels=DREAMER_V2_CODE,
         kernels=DREAMER_V2_CODE,
         strides=DREAMER_V2_CODE,
+        weight_init=DREAMER_V2_CODE,
     )
 
     def __post_init__(self) -> None:

@@ -13,10 +13,13 @@ from peer_rl.settings.tasks import Picture, Task, find_task
 
 
 def task_of(config: AnyRunConfig) -> Task:
-    """The run's task with the action repeat, the frame stack and the version that the run chose."""
+    """The run's task with the action repeat, the frames and the version that the run chose."""
     task = find_task(config.task)
     if config.mujoco_version == "v4":
         task = _version_4(task)
+    if task.suite == "atari":
+        game = {"screen_size": config.image_size, "repeat_action_probability": config.sticky_actions}
+        task = replace(task, options=tuple((name, value) for name, value in game.items() if value is not None))
     return replace(
         task, action_repeat=config.action_repeat or task.action_repeat, stack=config.frame_stack or task.stack
     )
@@ -73,10 +76,13 @@ def check_environment(config: AnyRunConfig) -> None:
         )
     if config.mujoco_version is not None and task.suite != "mujoco":
         raise ConfigError(f"task {task.name} is none of the suite mujoco; leave out --mujoco-version")
+    if config.sticky_actions is not None and task.suite != "atari":
+        raise ConfigError(f"task {task.name} is none of the suite atari; leave out --sticky-actions")
     if sees_pixels(config.agent, task):
         return
     # whether any other task shows images, which frame_stack needs, is known once the environment is made
-    for name in ("image_size", "render_quality", *["frame_stack"] * (task.suite == "dmc")):
+    drawn = {"dmc": ("image_size", "render_quality", "frame_stack"), "atari": ("render_quality",)}
+    for name in drawn.get(task.suite, ("image_size", "render_quality")):
         if getattr(config, name) is not None:
             option = "--" + name.replace("_", "-")
             raise ConfigError(f"task {task.name} renders no frames for {config.agent}; leave out {option}")

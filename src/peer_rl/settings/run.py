@@ -138,7 +138,9 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     action_repeat: int | None = None
     """Environment frames in one agent step, for tasks that allow a choice."""
     image_size: int | None = None
-    """Side in pixels of the frames that a task renders for agents that read pixels."""
+    """Side in pixels of the frames that a task renders for agents that read pixels, or that a game's screen becomes."""
+    sticky_actions: float | None = None
+    """Probability that a game repeats the last action instead of the new one, at each frame; 0 if not given."""
     mujoco_version: Literal["v4", "v5"] | None = None
     """Version of Gymnasium's MuJoCo environments, v5 if not given; v4 has the paper's observation sizes."""
     encoding: Literal["one-hot", "integer"] = "one-hot"
@@ -169,6 +171,8 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
             raise ConfigError(f"beta_target must be a cosine, in [-1, 1], but is {self.beta_target}")
         if self.beta_rate is not None:
             check_not_negative("beta_rate", self.beta_rate)
+        if self.sticky_actions is not None:
+            check_fraction("sticky_actions", self.sticky_actions)
         check_positive("threads", self.threads)
         for name in ("steps", "episodes", "max_episode_steps", "action_repeat", "image_size", "frame_stack"):
             value = getattr(self, name)

@@ -49,7 +49,7 @@ class Task:
     note: str = ""
     """Where the environment differs from the paper's."""
     options: tuple[tuple[str, Any], ...] = ()
-    """Arguments of the Gymnasium environment."""
+    """Arguments of the Gymnasium environment, for games also of its preprocessing."""
 
     @property
     def summary(self) -> str:

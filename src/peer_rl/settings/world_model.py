@@ -63,6 +63,8 @@ class WorldModelConfig:
     """Weight of the KL divergence."""
     reward_weight: float = of(10.0, PLANET_CODE)
     """Weight of the loss of predicted rewards."""
+    tanh_rewards: bool = of(False, PLANET_CODE)
+    """Learn from the hyperbolic tangent of each reward; logged returns are the rewards' own (Dreamer-V2 on Atari)."""
     predict_end: bool = of(True, "ours: tasks may terminate; off on DMControl, where none does")
     """Learn to predict whether an episode ends, and stop imagined returns there."""
     end_weight: float = of(5.0, DREAMER_V2_CODE)
@@ -82,10 +84,11 @@ class WorldModelConfig:
     rssm: RSSMConfig = part(RSSMConfig())
     """The recurrent state-space model."""
     encoder: EncoderConfig = part(
-        EncoderConfig(channels=(32, 64, 128, 256), kernels=(4, 4, 4, 4), strides=(2, 2, 2, 2)),
+        EncoderConfig(channels=(32, 64, 128, 256), kernels=(4,) * 4, strides=(2,) * 4, weight_init="xavier"),
         channels=PLANET_CODE,
         kernels=PLANET_CODE,
         strides=PLANET_CODE,
+        weight_init=PLANET_CODE,
     )
     """The convolutions, for observations that are frames."""
 

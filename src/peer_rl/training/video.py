@@ -19,7 +19,8 @@ from peer_rl.training.evaluate import Evaluation
 Act = Callable[[Any, bool], Any]
 """The environment's action for an observation; the flag says that an episode begins."""
 Frame = np.ndarray[Any, np.dtype[np.uint8]]
-_FPS = 30.0
+FPS = 30.0
+"""Where the environment says nothing."""
 
 
 def check_installed() -> None:
@@ -43,7 +44,7 @@ def record(
     ``fps`` is the environment's own if not given, ``max_steps`` limits every episode, ``show`` receives the progress.
     """
     returns, lengths = [], []
-    with Video(out, float(fps or env.metadata.get("render_fps") or _FPS)) as video:
+    with Video(out, float(fps or env.metadata.get("render_fps") or FPS)) as video:
         for index, seed in enumerate(seeds):
             observation, _ = env.reset(seed=seed)
             video.add(draw(env))

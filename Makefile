@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-all packages lint format docs ledger clean
+.PHONY: demo test test-slow test-all packages lint format docs package ledger clean
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 demo: .venv/.ready
@@ -35,6 +35,11 @@ format: .venv/.ready
 docs: .venv/.ready
 	$(BIN)/mkdocs build --strict
 	@echo "site/index.html"
+
+# The sdist and the wheel, in dist/, used in environments that hold only what their metadata asks for.
+package: .venv/.ready
+	@rm -rf dist
+	$(BIN)/python tools/try_package.py --out dist
 
 # Paired runs at the lowest priority, for as long as you let it; LEDGER="--engine ray" and the like are passed on.
 ledger: .venv/.ready

@@ -105,12 +105,12 @@ def test_the_report_shows_aggregates(tmp_path: Path) -> None:
         for seed in range(5):
             write_pair(tmp_path / "runs", task, seed, plain=1.0 + seed, peer=11.0 + seed)
     page = write_report(find_runs([tmp_path / "runs"]), tmp_path / "out", title="t").read_text()
-    assert "All tasks of atari, profile paper" in page
-    assert "atari, profile paper, 2 tasks: more likely than not a better run" in page
+    assert "All tasks of atari, own settings" in page
+    assert "atari, own settings, 2 tasks: more likely than not a better run" in page
     assert ": probability 1.00 [1.00, 1.00]" in page
     assert '"title":"Performance profile: DQN + PEER (beta = 0.01)"' in page
     assert {path.name for path in (tmp_path / "out").glob("profiles*")} == {
         "profiles-paper-atari-0.png",
         "profiles-paper-atari-0.svg",
     }
-    assert "## All tasks of atari, profile paper" in (tmp_path / "out" / "table.md").read_text()
+    assert "## All tasks of atari, own settings" in (tmp_path / "out" / "table.md").read_text()

@@ -130,7 +130,7 @@ def test_a_click_in_the_legend_hides_a_line_and_its_band(open_page) -> None:
 
 def test_the_axis_can_be_switched_with_the_mouse_and_with_the_keyboard(open_page) -> None:
     page = open_page()
-    found = chart(page, "gym/Pendulum-v1, profile paper", "Norm of the features")
+    found = chart(page, "gym/Pendulum-v1, own settings", "Norm of the features")
     steps = traces(found)[-1]["x"]
     assert x_title(found) == "agent steps"
     assert steps[-1] == 300
@@ -145,14 +145,14 @@ def test_the_axis_can_be_switched_with_the_mouse_and_with_the_keyboard(open_page
     assert page.get_by_role("button", pressed=True).text_content() == "frames"
     assert x_title(found) == "environment frames"
     assert traces(found)[-1]["x"] == steps
-    late = chart(page, "gym/Pendulum-v1, profile paper", "Effective rank of the features")
+    late = chart(page, "gym/Pendulum-v1, own settings", "Effective rank of the features")
     assert x_title(late) == "environment frames"  # drawn after the switch, or with it
 
 
 def test_runs_without_times_say_so_on_the_axis(open_page) -> None:
     page = open_page()
     page.get_by_role("button", name="hours").click()
-    found = chart(page, f"gym/{EVIL}, profile paper", "Evaluation return")
+    found = chart(page, f"gym/{EVIL}, default settings", "Evaluation return")
     assert x_title(found) == "hours of training: these runs have no times"
     assert found.locator(".legend .traces").count() == 0
     page.get_by_role("button", name="agent steps").click()
@@ -177,7 +177,7 @@ def test_dragging_zooms_and_a_double_click_goes_back(open_page) -> None:
 
 def test_names_are_shown_and_not_run(open_page) -> None:
     page = open_page()
-    found = chart(page, f"gym/{EVIL}, profile paper", "Evaluation return")
+    found = chart(page, f"gym/{EVIL}, default settings", "Evaluation return")
     assert EVIL in found.locator(".legend").text_content()
     assert page.locator("img").count() == 0
     assert page.get_by_text("<img src=x onerror=alert(2)>").count() > 0

@@ -98,13 +98,13 @@ def test_the_page_shows_where_every_number_comes_from(example) -> None:
     for record in find_runs([runs]):
         assert record.place in text
     assert "peer-rl train dqn --task gym/CartPole-v1 --seed 1" in text
-    assert "Profile paper; task gym/CartPole-v1; seeds 0, 1; trained for" in text
+    assert "Default settings; task gym/CartPole-v1; seeds 0, 1; trained for" in text
     assert "12 runs found, 8 finished, 3 not usable" in text
     for words in ("eval.jsonl is damaged", "version 99 of the format", "nothing was written yet"):
         assert words in text
-    assert "3 running" in text
+    assert "3 stopped" in text
     assert "agrees, but 2 pairs are too few to decide" in text
-    assert "DQN (beta = 0) on gridworld/paper , profile paper: seeds 3 running, 5 damaged." in text
+    assert "DQN (beta = 0) on gridworld/paper , profile paper: seeds 3 stopped, 5 damaged." in text
 
 
 def test_every_row_and_line_links_to_its_run_directories(example) -> None:
@@ -204,7 +204,7 @@ def test_the_markdown_says_what_is_missing(example) -> None:
     text = (out / "table.md").read_text()
     assert "# A &amp; B" in text
     assert (
-        "| DQN (beta = 0) | gridworld/paper | paper | 2,000 episodes | 2 of 4 | 0, 1 | 3 running, 5 damaged |" in text
+        "| DQN (beta = 0) | gridworld/paper | paper | 2,000 episodes | 2 of 4 | 0, 1 | 3 stopped, 5 damaged |" in text
     )
     assert "## Runs that could not be used" in text
 

@@ -176,7 +176,7 @@ def test_a_last_line_still_being_written_is_no_damage(tmp_path: Path) -> None:
 def test_an_unfinished_run_is_found_but_gives_no_number(tmp_path: Path) -> None:
     write_run(tmp_path, state="running")
     (record,) = find_runs([tmp_path])
-    assert (record.state, record.problem, record.usable) == ("running", "", False)
+    assert (record.state, record.problem, record.usable) == ("stopped", "", False)
     (group,) = group_runs([record])
     assert group.finished == []
 

@@ -13,7 +13,7 @@ from peer_rl.paper.cells import Grid
 from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Planned
 from peer_rl.paper.published import figures_of
-from peer_rl.report.charts import Chart, curve_chart
+from peer_rl.report.charts import Chart, curve_chart, styles_of
 from peer_rl.report.curves import Curve, half_std, mean_curve
 from peer_rl.report.figures import Drawing
 from peer_rl.report.findings import verdict
@@ -139,16 +139,17 @@ def _figure1(runs: Runs) -> Extra:
             interval = with_interval(final, 4, sign=True)
             rows.append([task, system.label, claim, interval, words, with_interval(difference, 4, sign=True)])
         if curves.get(task):
-            order = [system.label for system in systems]
-            charts.append(curve_chart(f"DRD, {task}", curves[task], order, x="agent steps", line=(0.0, "0")))
+            styles = styles_of((system.label, system.against) for system in systems)
+            charts.append(curve_chart(f"DRD, {task}", curves[task], styles, x="agent steps", line=(0.0, "0")))
     header = ["task", "system", "DRD in the paper", "our DRD at the end [95 %]", "our runs", "difference to backbone"]
     caption = (
         f"DRD: mean of the last {_LAST_LINES} lines of diagnostics, of the first critic where the run logs it alone; "
         "below zero the distinguishable representation property holds on average."
     )
     panels = [Panel(task, curves.get(task, [])) for part in runs.experiment.parts for task in part.tasks]
+    styles = styles_of((system.label, system.against) for system in runs.experiment.systems)
     note = "DRD, mean over seeds; shaded: a standard deviation; below the dotted line the property holds"
-    drawing = draw_panels(panels, list(_FIGURE1), x="agent steps", y="DRD", zero=True, note=note)
+    drawing = draw_panels(panels, styles, x="agent steps", y="DRD", zero=True, note=note)
     return Extra([("DRD", Table(caption, header, rows))], charts, [runs.picture("figure1", drawing)])
 
 
@@ -245,8 +246,9 @@ def _dmc_curves(runs: Runs) -> Extra:
         curve = mean_curve(label, series, half_std)
         curves.setdefault(task, []).extend([replace(curve, runs=len(rows))] if curve else [])
     order = [system.label for system in runs.experiment.systems]
+    styles = styles_of((system.label, system.against) for system in runs.experiment.systems)
     charts = [
-        curve_chart(find_task(task).name, found, order, x="environment frames")
+        curve_chart(find_task(task).name, found, styles, x="environment frames")
         for task, found in curves.items()
         if found
     ]
@@ -258,7 +260,7 @@ def _dmc_curves(runs: Runs) -> Extra:
             for task in runs.tasks()
         ]
         note = f"{smoothing}; mean over seeds; shaded: half a standard deviation"
-        drawing = draw_panels(panels, order, x="environment frames", y="evaluation return", note=note)
+        drawing = draw_panels(panels, styles, x="environment frames", y="evaluation return", note=note)
         pictures.append(runs.picture(f"dmc-curves-{labels[0].lower()}", drawing, index))
     note = f"The paper does not say over how many evaluations its moving average runs; ours is a {smoothing}."
     return Extra([], charts, pictures, [note])

@@ -14,7 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from peer_rl.report.charts import COLOURS
+from peer_rl.report.charts import COLOURS, Styles
 from peer_rl.report.curves import Curve
 from peer_rl.report.figures import STYLE, Drawing, draw_curves, finish, new_figure, plain
 
@@ -42,9 +42,9 @@ class Bars:
 
 
 def draw_panels(
-    panels: Sequence[Panel], order: Sequence[str], *, x: str, y: str, zero: bool = False, note: str = ""
+    panels: Sequence[Panel], styles: Styles, *, x: str, y: str, zero: bool = False, note: str = ""
 ) -> Drawing:
-    """Four panels a row; ``order`` fixes each label's colour, ``zero`` draws a line at 0."""
+    """Four panels a row; ``styles`` are the labels', ``zero`` draws a line at 0."""
     rows = math.ceil(len(panels) / _COLUMNS)
     with mpl.rc_context(STYLE):
         figure = new_figure(11, 0.9 + 2.2 * rows)
@@ -55,7 +55,7 @@ def draw_panels(
             if not panel.curves:
                 _leave_empty(axes)
                 continue
-            draw_curves(axes, panel.curves, order)
+            draw_curves(axes, panel.curves, styles)
             axes.xaxis.get_major_locator().set_params(nbins=4)
             axes.xaxis.set_major_formatter(_count)
             if zero:
@@ -68,7 +68,7 @@ def draw_panels(
             axes.set_xlabel(x)
         for axes in grid[:, 0]:
             axes.set_ylabel(y)
-        shown = [label for label in order if label in lines]
+        shown = [label for label in styles if label in lines]
         if shown:
             handles = [lines[label] for label in shown]
             figure.legend(handles, shown, loc="outside lower center", ncols=len(shown), title=note, title_fontsize=8.5)

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from peer_rl.report.charts import group_styles
 from peer_rl.report.figures import STYLE, new_figure
 from peer_rl.report.runs import Group
 from peer_rl.settings.beta import describe_beta
@@ -24,7 +25,6 @@ PANELS = (
     ("diagnostics", "drd_head0", "DRD of the first critic"),
     ("diagnostics", "cosine", "Cosine of phi and the target's phi'"),
 )
-_BACKBONE, _REGULARIZED = "#6b6b6b", ("#C8102E", "#1f77b4", "#2a9d3a")
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,17 @@ def draw_training(groups: Sequence[Group], path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, groups: Sequence[Group], log: str, name: str) -> None:
-    regularized = iter(_REGULARIZED * len(groups))
+    styles = group_styles(groups)
     for group in groups:
-        colour = _BACKBONE if group.config.beta == 0 else next(regularized)
+        colour, dash = styles[group.label]
         found = series(group, log, name)
         if found is None:
             continue
         for one in found.values if len(found.values) > 1 else ():
-            axes.plot(found.frames, one, color=colour, linewidth=0.7, alpha=0.45)
+            axes.plot(found.frames, one, color=colour, linestyle=dash, linewidth=0.7, alpha=0.45)
         seeds = f"{len(found.values)} seed{'s' * (len(found.values) > 1)}"
         label = "without PEER" if group.config.beta == 0 else f"PEER, beta {describe_beta(group.config)}"
-        axes.plot(found.frames, found.mean, color=colour, linewidth=1.8, label=f"{label} ({seeds})")
+        axes.plot(found.frames, found.mean, color=colour, linestyle=dash, linewidth=1.8, label=f"{label} ({seeds})")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1_000:,.0f}k")
     axes.margins(x=0.01)

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from peer_rl.report.curves import Curve
-from peer_rl.report.runs import Group, Key
+from peer_rl.report.runs import Group, Key, terms
 from peer_rl.report.statistics import (
     SCORE,
     STRATIFIED_DRAWS,
@@ -64,6 +64,17 @@ class Aggregate:
     """Of the normalised scores, the variant's first; None if fewer than two tasks have a scale."""
     profiles: list[Curve]
     """Fraction of runs above each normalised score, the backbone's first."""
+
+    @property
+    def terms(self) -> str:
+        """The profile, or that the settings are a user's own."""
+        return terms([self.variant, self.backbone])
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The two labels of the performance profiles, each with its backbone's."""
+        plain = self.backbone.full_label
+        return [(plain, ""), (self.variant.full_label, plain)]
 
 
 def normalise(task: str, scores: Floats, backbone_mean: float) -> Floats | None:
@@ -180,12 +191,12 @@ def aggregate_table(found: Sequence[Aggregate]) -> Table:
                 f"{one.better} of {len(one.tasks)}",
             ]
         )
-    suite, profile = found[0].suite, found[0].profile
+    suite, both = found[0].suite, [group for one in found for group in (one.variant, one.backbone)]
     tasks = list(dict.fromkeys(task for one in found for task in one.tasks))
     unscaled = list(dict.fromkeys(task for one in found for task in one.unscaled))
     incomplete = list(dict.fromkeys(task for one in found for task in one.incomplete))
     words = [
-        f"Profile {profile}; {', '.join(tasks)}; the seeds that both sides finished on every task.",
+        f"{terms(both).capitalize()}; {', '.join(tasks)}; the seeds that both sides finished on every task.",
         f"Scores are {SCALES.get(suite, OWN_SCALE)}.",
         "P(better): that a run of the variant beats a run of the backbone on the same task, mean over tasks.",
     ]

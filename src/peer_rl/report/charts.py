@@ -6,7 +6,7 @@ import html
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from markupsafe import Markup
 from plotly.io.json import to_json_plotly
 
 from peer_rl.report.curves import Curve
+from peer_rl.report.runs import Group
 from peer_rl.report.statistics import Floats
 from peer_rl.report.tables import number
 
@@ -22,7 +23,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's colours, distinct for colour-blind readers."""
 AXES = {"steps": "agent steps", "frames": "environment frames", "hours": "hours of training"}
 """What the x axis of a learning curve can be switched between."""
-_DASHES = ("solid", "dashed", "dashdot", "dotted")
+_DASHES = (("solid", "dashed"), ("dashdot", "dotted"))
+"""With PEER and without, for the first hues and for those after them."""
+Styles = dict[str, tuple[str, str]]
+"""Colour and dash by label, in the order of a legend."""
 _PLOTLY_DASHES = {"solid": "solid", "dashed": "dash", "dashdot": "dashdot", "dotted": "dot"}
 _CONFIG = {
     "responsive": True,
@@ -34,9 +38,34 @@ _LEGEND_WIDTH = 42
 _TICK_WIDTH = 16
 
 
-def style(index: int) -> tuple[str, str]:
-    """Colour and dash of the variant at ``index``: colours first, then other dashes."""
-    return COLOURS[index % len(COLOURS)], _DASHES[index // len(COLOURS) % len(_DASHES)]
+def style(index: int, *, plain: bool = False) -> tuple[str, str]:
+    """Colour and dash of the hue at ``index``: solid, or dashed for a backbone next to its regularized variant."""
+    solid, dashed = _DASHES[index // len(COLOURS) % len(_DASHES)]
+    return COLOURS[index % len(COLOURS)], dashed if plain else solid
+
+
+def styles_of(lines: Iterable[tuple[str, str]]) -> Styles:
+    """Colour and dash of each (label, backbone's label); the latter is empty for a line that has no backbone.
+
+    A backbone has the hue of the first variant that is compared with it, dashed; further variants have their own hue.
+    """
+    backbones = dict(lines)
+    hues = iter(range(len(backbones)))
+    found: Styles = {}
+    for label, backbone in backbones.items():
+        if label in found or (not backbone and label in backbones.values()):
+            continue
+        hue = next(hues)
+        found[label] = style(hue)
+        if backbone in backbones and backbone not in found:
+            found[backbone] = style(hue, plain=True)
+    return {label: found[label] for label in backbones}
+
+
+def group_styles(groups: Sequence[Group]) -> Styles:
+    """The style of each group's label."""
+    labels = {group.key: group.label for group in groups}
+    return styles_of((group.label, labels.get(group.backbone, "") if group.backbone else "") for group in groups)
 
 
 def _rounded(values: Floats) -> list[float | None]:
@@ -93,12 +122,12 @@ def _axes(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _traces(curves: Sequence[Curve], order: Sequence[str]) -> list[dict[str, Any]]:
+def _traces(curves: Sequence[Curve], styles: Styles) -> list[dict[str, Any]]:
     """All bands, then all lines, so that no band hides a line; one click in the legend hides a line and its band."""
     bands: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     for curve in curves:
-        colour, dash = style(order.index(curve.label))
+        colour, dash = styles[curve.label]
         label = "<br>".join(_lines(curve.name))
         shared = {"type": "scatter", "legendgroup": label, "name": label, "mode": "lines"}
         ring = [*_rounded(curve.high), *_rounded(curve.low)[::-1]]
@@ -121,16 +150,16 @@ def _ends(curves: Sequence[Curve]) -> str:
 def curve_chart(
     title: str,
     curves: Sequence[Curve],
-    order: Sequence[str],
+    styles: Styles,
     *,
     x: str = "",
     line: tuple[float, str] | None = None,
 ) -> Chart:
-    """Means over seeds with their bands; ``order`` fixes each label's colour, ``line`` is a dotted reference.
+    """Means over seeds with their bands; ``styles`` are the labels', ``line`` is a dotted reference.
 
     Without a name for ``x`` the curves run along agent steps, and the page's switch changes that.
     """
-    data, ends = _traces(curves, order), _ends(curves)
+    data, ends = _traces(curves, styles), _ends(curves)
     below = 60 + sum(5 + 15 * len(_lines(curve.name)) for curve in curves)
     layout: dict[str, Any] = {
         "margin": {"l": 50, "r": 12, "t": 24, "b": below},

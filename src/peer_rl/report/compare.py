@@ -11,7 +11,7 @@ import numpy as np
 from peer_rl.errors import PeerError
 from peer_rl.plugin.diagnostics import gradient_verdict
 from peer_rl.report import page, sections
-from peer_rl.report.charts import curve_chart, pair_chart
+from peer_rl.report.charts import curve_chart, group_styles, pair_chart
 from peer_rl.report.curves import Curve, bootstrap_band, log_curve
 from peer_rl.report.power import pairs_to_decide
 from peer_rl.report.results import DIAGNOSTICS, last_diagnostic, runs_csv
@@ -245,13 +245,13 @@ def _missing_section(records: Sequence[RunRecord]) -> list[page.Section]:
 
 
 def _curve_sections(groups: Sequence[Group], seen: Table | None) -> list[page.Section]:
-    order = [group.label for group in groups]
+    styles = group_styles(groups)
     note = page.Text("Lines: mean over seeds; bands: 95 % bootstrap interval of the mean.", "soft")
     returns = _curves(groups, "eval", "mean")
-    shown = [curve_chart("Return", returns, order)] if returns else []
+    shown = [curve_chart("Return", returns, styles)] if returns else []
     diagnosed = {name: curves for name in DIAGNOSTICS if (curves := _curves(groups, "diagnostics", name))}
-    first = [curve_chart(DIAGNOSTICS[name], diagnosed[name], order) for name in _FIRST if name in diagnosed]
-    more = [curve_chart(DIAGNOSTICS[name], curves, order) for name, curves in diagnosed.items() if name not in _FIRST]
+    first = [curve_chart(DIAGNOSTICS[name], diagnosed[name], styles) for name in _FIRST if name in diagnosed]
+    more = [curve_chart(DIAGNOSTICS[name], curves, styles) for name, curves in diagnosed.items() if name not in _FIRST]
     empty = page.Text(
         "No run logged its representation. A training function logs it with log(step=step, **diagnose(phi, phi_next)"
         ".as_dict()).",

@@ -20,7 +20,7 @@ from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from peer_rl.envs.gridworld import COLUMNS, GOAL, ROWS, S1, S2, SHORTEST, START
 from peer_rl.report.aggregates import Aggregate
-from peer_rl.report.charts import style
+from peer_rl.report.charts import Styles, group_styles, styles_of
 from peer_rl.report.curves import Curve
 from peer_rl.report.gridworld import SMOOTHING, Study, value_limits
 from peer_rl.report.results import DIAGNOSTICS
@@ -87,10 +87,10 @@ def columns_of(labels: Sequence[str], width: int) -> int:
     return max(1, min(len(labels), width // (max(map(len, labels), default=0) + 8)))
 
 
-def draw_curves(axes: Axes, curves: Sequence[Curve], order: Sequence[str]) -> None:
-    """Means with their bands; ``order`` fixes each label's colour."""
+def draw_curves(axes: Axes, curves: Sequence[Curve], styles: Styles) -> None:
+    """Means with their bands; ``styles`` are the labels'."""
     for curve in curves:
-        colour, dash = style(order.index(curve.label))
+        colour, dash = styles[curve.label]
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
         marker = "o" if curve.x.size == 1 else None
         axes.plot(
@@ -148,13 +148,14 @@ def _of(curves: Sequence[Curve], labels: Sequence[str]) -> list[Curve]:
 
 def _draw_panels(part: SubFigure, study: Study) -> None:
     cosine, difference, steps = part.subplots(1, 3)
-    draw_curves(cosine, _of(study.cosine, study.paper), study.paper)
+    styles = group_styles(study.groups)
+    draw_curves(cosine, _of(study.cosine, study.paper), styles)
     cosine.set_title("(b) Cosine similarity")
-    draw_curves(difference, _of(study.difference, study.paper), study.paper)
+    draw_curves(difference, _of(study.difference, study.paper), styles)
     difference.set_title(r"(c) Q value difference, $S_1$ $-$ $S_2$")
     difference.axhline(study.exact, color="#333", linestyle=":", linewidth=1.4)
     _note(difference, study.exact, f"exact: {study.exact:g}", above=True)
-    draw_curves(steps, _of(study.steps, study.paper), study.paper)
+    draw_curves(steps, _of(study.steps, study.paper), styles)
     steps.set_title("(d) Steps to reach $S_T$")
     steps.axhline(SHORTEST, color="#333", linestyle=":", linewidth=1.4)
     _note(steps, SHORTEST, f"shortest path: {SHORTEST}")
@@ -207,7 +208,7 @@ def draw_controls(study: Study, path: Path) -> None:
         panels = figure.subplots(1, 3)
         titles = ("Steps to reach $S_T$", "Cosine similarity", "Norm of phi")
         for axes, title, curves in zip(panels, titles, (study.steps, study.cosine, study.norm), strict=True):
-            draw_curves(axes, curves, labels)
+            draw_curves(axes, curves, group_styles(study.groups))
             axes.set_title(title)
             axes.set_xlabel(STUDY_AXES[study.axis])
             axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
@@ -217,21 +218,22 @@ def draw_controls(study: Study, path: Path) -> None:
         finish(figure).save(path)
 
 
-def draw_learning_curves(title: str, curves: Sequence[Curve], order: Sequence[str], path: Path) -> None:
-    """Evaluation return over agent steps with 95 % bootstrap bands; ``order`` fixes each label's colour."""
+def draw_learning_curves(title: str, curves: Sequence[Curve], styles: Styles, path: Path, *, note: str = "") -> None:
+    """Evaluation return over agent steps with 95 % bootstrap bands; ``styles`` are the labels'."""
     with mpl.rc_context(STYLE):
         figure = new_figure(7, 4.2)
         axes = figure.subplots()
-        draw_curves(axes, curves, order)
+        draw_curves(axes, curves, styles)
         axes.set_title(plain(title, 76))
         axes.set_xlabel("agent steps")
         axes.set_ylabel("evaluation return")
-        figure.legend(loc="outside lower center", ncols=columns_of([curve.label for curve in curves], 80))
+        columns = columns_of([curve.label for curve in curves], 80)
+        figure.legend(loc="outside lower center", ncols=columns, title=plain(note, 96), title_fontsize=8.5)
         finish(figure).save(path)
 
 
 def draw_representation(
-    title: str, diagnostics: Mapping[str, Sequence[Curve]], order: Sequence[str], path: Path
+    title: str, diagnostics: Mapping[str, Sequence[Curve]], styles: Styles, path: Path, *, note: str = ""
 ) -> None:
     """DRD, cosine, norms and the other diagnostics over agent steps, a panel each."""
     rows = math.ceil(len(diagnostics) / _PANELS_A_ROW)
@@ -240,14 +242,15 @@ def draw_representation(
         grid: Any = figure.subplots(rows, min(_PANELS_A_ROW, len(diagnostics)), squeeze=False)
         lines: dict[str, Any] = {}
         for axes, (name, curves) in zip(grid.flat, diagnostics.items(), strict=False):
-            draw_curves(axes, curves, order)
+            draw_curves(axes, curves, styles)
             axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             axes.set_title("\n".join(textwrap.wrap(DIAGNOSTICS[name], 36)), fontsize=9)
             lines |= {label: line for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
         for axes in grid.flat[len(diagnostics) :]:
             axes.set_visible(False)
         figure.suptitle(f"{plain(title, 100)}, over agent steps", fontsize=10.5, fontweight="bold")
-        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=columns_of(list(lines), 110))
+        options: Any = {"ncols": columns_of(list(lines), 110), "title": plain(note, 120), "title_fontsize": 8.5}
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", **options)
         finish(figure).save(path)
 
 
@@ -256,11 +259,11 @@ def draw_profiles(aggregate: Aggregate, path: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = new_figure(7, 4.2)
         axes = figure.subplots()
-        draw_curves(axes, aggregate.profiles, [curve.label for curve in aggregate.profiles])
+        draw_curves(axes, aggregate.profiles, styles_of(aggregate.lines))
         axes.xaxis.set_major_locator(AutoLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         tasks = f"{len(aggregate.tasks) - len(aggregate.unscaled)} tasks of {aggregate.suite}"
-        axes.set_title(f"{tasks}, {len(aggregate.seeds)} seeds, profile {aggregate.profile}")
+        axes.set_title(f"{tasks}, {len(aggregate.seeds)} seeds, {aggregate.terms}")
         axes.set_xlabel("normalised score x")
         axes.set_ylabel("fraction of runs above x")
         figure.legend(loc="outside lower center", ncols=columns_of([curve.label for curve in aggregate.profiles], 80))

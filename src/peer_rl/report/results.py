@@ -10,7 +10,7 @@ import numpy as np
 
 from peer_rl.report.curves import Curve, bootstrap_band, clock, log_curve
 from peer_rl.report.gridworld import Study
-from peer_rl.report.runs import Group, RunRecord, describe, group_runs, seed_list
+from peer_rl.report.runs import Group, RunRecord, describe, group_runs, seed_list, terms
 from peer_rl.report.statistics import (
     BEST,
     SCORE,
@@ -58,7 +58,7 @@ class TaskResult:
     @property
     def heading(self) -> str:
         """Task and profile."""
-        return f"{self.groups[0].task}, profile {self.groups[0].profile}"
+        return f"{self.groups[0].task}, {terms(self.groups)}"
 
 
 def task_results(groups: Sequence[Group]) -> list[TaskResult]:

@@ -20,6 +20,7 @@ from peer_rl.settings.beta import describe_beta
 from peer_rl.settings.custom import is_custom
 from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.tasks import find_task
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.rundir import LOGS, SCHEMA, check_logs, read_config, read_json, run_path
 from peer_rl.training.stopping import is_written
@@ -29,6 +30,8 @@ Row = dict[str, Any]
 Key = tuple[str, str, str]
 """(profile, task, variant): what the runs of one group share; they differ in the seed alone."""
 _PROFILES = ("paper", "small", "smoke")
+_PAPER = ("gridworld", "pybullet", "mujoco", "dmc", "atari")
+"""The suites of the paper."""
 
 
 @dataclass(frozen=True)
@@ -333,10 +336,25 @@ def describe(groups: Sequence[Group]) -> str:
     """Where the numbers of a table come from, for its caption."""
     seeds = sorted({seed for group in groups for seed in group.seeds})
     budgets = " or ".join(dict.fromkeys(group.budget for group in groups))
+    shared = shared_settings(groups)
+    about = f"{terms(groups).capitalize()}; task {groups[0].task}; seeds {seed_list(seeds)}; trained for {budgets}."
+    return f"{about} {shared}".strip()
+
+
+def terms(groups: Sequence[Group]) -> str:
+    """The groups' profile, for a title; only runs of the paper's tasks with its settings are of profile paper."""
+    if groups[0].profile != "paper":
+        return f"profile {groups[0].profile}"
+    if any(_changes(group.config) for group in groups):
+        return "own settings"
+    theirs = all(find_task(group.task).suite in _PAPER for group in groups)
+    return "profile paper" if theirs else "default settings"
+
+
+def shared_settings(groups: Sequence[Group]) -> str:
+    """What no label repeats, in a sentence; empty if there is nothing."""
     common = sorted(groups[0].common)
-    settings = f" All of them with {', '.join(common)}." if common else ""
-    about = f"Profile {groups[0].profile}; task {groups[0].task}; seeds {seed_list(seeds)}; trained for {budgets}."
-    return about + settings
+    return f"All of them with {', '.join(common)}." if common else ""
 
 
 def seed_list(seeds: Iterable[int]) -> str:

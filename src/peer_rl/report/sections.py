@@ -10,7 +10,7 @@ from pathlib import Path
 from peer_rl.envs.gridworld import COLUMNS, GOAL, S1, S2, SHORTEST, START
 from peer_rl.report import gridworld, gridworld_tables, page
 from peer_rl.report.aggregates import Aggregate, aggregate_table
-from peer_rl.report.charts import Chart, curve_chart, grid_chart
+from peer_rl.report.charts import Chart, curve_chart, grid_chart, group_styles, styles_of
 from peer_rl.report.findings import Finding, Sentence, sort_findings, verdict
 from peer_rl.report.gridworld import Study
 from peer_rl.report.page import Bullets, Cards, Details, Heading, RunGroup, RunRow, RunTable, Section, Text
@@ -24,7 +24,7 @@ from peer_rl.report.results import (
     score_table,
     unfinished,
 )
-from peer_rl.report.runs import Group, RunRecord, seed_list
+from peer_rl.report.runs import Group, RunRecord, seed_list, terms
 from peer_rl.report.statistics import FEWEST_PAIRS, LEVEL, SCORE, Summary
 from peer_rl.report.tables import Linked, Table, file_link, full_linked, linked, number, with_interval
 from peer_rl.settings.tasks import find_task
@@ -47,7 +47,7 @@ def score_findings(results: Sequence[TaskResult]) -> list[Finding]:
 def _score_finding(summary: Summary) -> Finding:
     group = summary.group
     return Finding(
-        f"{find_task(group.task).suite}, profile {group.profile}: a higher score than the backbone",
+        f"{find_task(group.task).suite}, {terms([group])}: a higher score than the backbone",
         full_linked(group, task=True),
         with_interval(summary.difference, summary.measure.digits, sign=True),
         verdict(summary.difference, +1),
@@ -58,7 +58,7 @@ def aggregate_findings(found: Sequence[Aggregate]) -> list[Finding]:
     """Whether a run beats one of its backbone's more often than not, over a suite."""
     return [
         Finding(
-            f"{one.suite}, profile {one.profile}, {len(one.tasks)} tasks: more likely than not a better run",
+            f"{one.suite}, {one.terms}, {len(one.tasks)} tasks: more likely than not a better run",
             full_linked(one.variant),
             f"probability {with_interval(one.improvement, 2)}",
             verdict(one.difference, +1),
@@ -77,7 +77,7 @@ def missing(groups: Sequence[Group], problems: Sequence[RunRecord]) -> list[Sent
         if group.backbone and not finished[group.key] & finished.get(group.backbone, set()):
             lacks.append("no finished seed to compare with its backbone")
         if lacks:
-            sentences.append([full_linked(group, task=True), f", profile {group.profile}: {'; '.join(lacks)}."])
+            sentences.append([full_linked(group, task=True), f", {terms([group])}: {'; '.join(lacks)}."])
     if problems:
         count = f"{len(problems)} run director{'y' if len(problems) == 1 else 'ies'}"
         sentences.append([Linked(f"{count} could not be used", "#unusable"), "."])
@@ -102,21 +102,22 @@ def summary_section(
 def aggregate_sections(found: Sequence[Aggregate]) -> list[tuple[Section, Table]]:
     """The tasks of each suite together."""
     sections = []
-    for (profile, suite), members in groupby(found, key=lambda one: (one.profile, one.suite)):
+    for (_, suite), members in groupby(found, key=lambda one: (one.profile, one.suite)):
         together = list(members)
         table = aggregate_table(together)
         charts = [
             curve_chart(
                 f"Performance profile: {one.variant.full_label}",
                 one.profiles,
-                [one.backbone.full_label, one.variant.full_label],
+                styles_of(one.lines),
                 x="normalised score",
             )
             for one in together
             if one.profiles
         ]
         note = "Performance profiles: the fraction of runs whose normalised score is above x; bands: 95 % bootstrap."
-        heading = f"All tasks of {suite}, profile {profile}"
+        both = [group for one in together for group in (one.variant, one.backbone)]
+        heading = f"All tasks of {suite}, {terms(both)}"
         sections.append((page.section(heading, table, charts, Text(note, "soft") if charts else None), table))
     return sections
 
@@ -147,15 +148,15 @@ def _panel_charts(study: Study) -> tuple[list[Chart], list[Chart]]:
     }
     x = "training episode" if study.axis == "episode" else "agent step"
     charts = [
-        curve_chart(f"({key}) {title}", shown, study.paper, x=x, line=lines[key])
+        curve_chart(f"({key}) {title}", shown, group_styles(study.groups), x=x, line=lines[key])
         for key, (title, curves) in panels.items()
         if (shown := [curve for curve in curves if curve.label in study.paper])
     ]
-    labels = [group.label for group in study.groups]
+    styles = group_styles(study.groups)
     if not gridworld_tables.controls(study):
         return charts, []
     every = ((steps, study.steps), ("Cosine similarity", study.cosine), ("Norm of phi", study.norm))
-    return charts, [curve_chart(f"Controls: {title}", curves, labels, x=x) for title, curves in every if curves]
+    return charts, [curve_chart(f"Controls: {title}", curves, styles, x=x) for title, curves in every if curves]
 
 
 def study_section(study: Study) -> Section:
@@ -176,13 +177,13 @@ def _behind(groups: Sequence[Group]) -> Text:
 
 def task_section(result: TaskResult) -> Section:
     """Scores, learning curves and what the representation did, for one task."""
-    order = [group.label for group in result.groups]
+    styles = group_styles(result.groups)
     first: list[Chart] = []
     more: list[Chart] = []
     if result.evaluation:
-        first.append(curve_chart("Evaluation return", result.evaluation, order))
+        first.append(curve_chart("Evaluation return", result.evaluation, styles))
     for name, curves in result.diagnostics.items():
-        (first if name in _FIRST_DIAGNOSTICS else more).append(curve_chart(DIAGNOSTICS[name], curves, order))
+        (first if name in _FIRST_DIAGNOSTICS else more).append(curve_chart(DIAGNOSTICS[name], curves, styles))
     note = "No finished run yet."
     if first or more:
         note = "Lines: mean over seeds; bands: 95 % bootstrap interval of the mean, none for a single seed."
@@ -205,7 +206,7 @@ def runs_section(groups: Sequence[Group], out: Path) -> Section:
     shown = [
         RunGroup(
             group.anchor,
-            f"{group.full_label} on {group.task}, profile {group.profile}",
+            f"{group.full_label} on {group.task}, {terms([group])}",
             [_run_row(record, out) for record in group.records],
         )
         for group in groups

@@ -8,6 +8,7 @@ from pathlib import Path
 from peer_rl.errors import PeerError
 from peer_rl.report import gridworld, gridworld_tables, page, sections
 from peer_rl.report.aggregates import Aggregate, aggregates
+from peer_rl.report.charts import group_styles
 from peer_rl.report.figures import draw_controls, draw_figure3, draw_learning_curves, draw_profiles, draw_representation
 from peer_rl.report.gridworld import Study
 from peer_rl.report.page import Section
@@ -20,7 +21,7 @@ from peer_rl.report.results import (
     task_results,
     variants_csv,
 )
-from peer_rl.report.runs import RunRecord, group_runs
+from peer_rl.report.runs import RunRecord, group_runs, shared_settings
 from peer_rl.report.tables import Table, latex, markdown
 from peer_rl.settings.tasks import find_task
 from peer_rl.version import __version__
@@ -142,12 +143,12 @@ def _draw(studies: Sequence[Study], results: Sequence[TaskResult], found: Sequen
     for index, one in enumerate(one for one in found if one.profiles):
         draw_profiles(one, out / f"profiles-{one.profile}-{one.suite}-{index}")
     for result in results:
-        order = [group.label for group in result.groups]
+        styles, note = group_styles(result.groups), shared_settings(result.groups)
         name = unused(f"{result.groups[0].profile}-{find_task(result.groups[0].task).slug}", names)
         if result.evaluation:
-            draw_learning_curves(result.heading, result.evaluation, order, out / f"learning-{name}")
+            draw_learning_curves(result.heading, result.evaluation, styles, out / f"learning-{name}", note=note)
         if result.diagnostics:
-            draw_representation(result.heading, result.diagnostics, order, out / f"representation-{name}")
+            draw_representation(result.heading, result.diagnostics, styles, out / f"representation-{name}", note=note)
 
 
 def unused(name: str, taken: set[str]) -> str:

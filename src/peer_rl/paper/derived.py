@@ -139,7 +139,7 @@ def _figure1(runs: Runs) -> Extra:
             interval = with_interval(final, 4, sign=True)
             rows.append([task, system.label, claim, interval, words, with_interval(difference, 4, sign=True)])
         if curves.get(task):
-            styles = styles_of((system.label, system.against) for system in systems)
+            styles = styles_of((system.label, system.baseline) for system in systems)
             charts.append(curve_chart(f"DRD, {task}", curves[task], styles, x="agent steps", line=(0.0, "0")))
     header = ["task", "system", "DRD in the paper", "our DRD at the end [95 %]", "our runs", "difference to backbone"]
     caption = (
@@ -147,7 +147,7 @@ def _figure1(runs: Runs) -> Extra:
         "below zero the distinguishable representation property holds on average."
     )
     panels = [Panel(task, curves.get(task, [])) for part in runs.experiment.parts for task in part.tasks]
-    styles = styles_of((system.label, system.against) for system in runs.experiment.systems)
+    styles = styles_of((system.label, system.baseline) for system in runs.experiment.systems)
     note = "DRD, mean over seeds; shaded: a standard deviation; below the dotted line the property holds"
     drawing = draw_panels(panels, styles, x="agent steps", y="DRD", zero=True, note=note)
     return Extra([("DRD", Table(caption, header, rows))], charts, [runs.picture("figure1", drawing)])
@@ -246,7 +246,7 @@ def _dmc_curves(runs: Runs) -> Extra:
         curve = mean_curve(label, series, half_std)
         curves.setdefault(task, []).extend([replace(curve, runs=len(rows))] if curve else [])
     order = [system.label for system in runs.experiment.systems]
-    styles = styles_of((system.label, system.against) for system in runs.experiment.systems)
+    styles = styles_of((system.label, system.baseline) for system in runs.experiment.systems)
     charts = [
         curve_chart(find_task(task).name, found, styles, x="environment frames")
         for task, found in curves.items()

@@ -72,7 +72,7 @@ def test_figure_1_is_one_image_of_eight_panels(tmp_path):
     assert picture.drawing.svg.count(b"<!-- not run -->") == 7
     words = "".join(picture.caption)
     assert "5 seeds, beta 0.0005" in words
-    assert "1 of 8 tasks, 1 finished seeds" in words
+    assert "1 of 8 tasks, 1 finished seed," in words
 
 
 def test_figure_4_has_the_papers_bar_next_to_ours(tmp_path):
@@ -99,6 +99,24 @@ def test_the_beta_study_is_normalised_by_the_best_beta_of_a_game(tmp_path):
     assert table.rows == [["atari/freeway", "0.25", "0.50", "1.00", "-", "-", "-", "-"]]
     (picture,) = pictures(comparison)
     assert picture.drawing.svg.count(b"<!-- not run -->") == 6  # of seven games
+
+
+def test_plain_curl_is_no_beta_to_divide_by(tmp_path):
+    for beta, score in ((0.0, 40.0), (BETAS[0], 10.0), (BETAS[1], 20.0)):
+        options = {"features": "conv"} if beta else {}
+        write_run(
+            tmp_path,
+            agent="curl-rainbow",
+            task="atari/freeway",
+            beta=beta,
+            final=([score] * 100, [10] * 100),
+            **options,
+        )
+    comparison = compared(tmp_path, "beta-study", seeds=1, tasks=("atari/freeway",))
+    (_, table), *_ = derived.parts(
+        comparison.experiment, comparison.grids, comparison.planned, comparison.groups
+    ).tables
+    assert table.rows == [["atari/freeway", "2.00", "0.50", "1.00", "-", "-", "-", "-"]]
 
 
 def test_the_dmcontrol_curves_are_two_images_of_sixteen_panels(tmp_path):

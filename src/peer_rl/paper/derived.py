@@ -73,7 +73,8 @@ class Runs:
         seeds = sorted({len(group.finished) for group in self.labelled.values()} or {0})
         span = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         budgets = " or ".join(dict.fromkeys(group.budget for group in self.labelled.values()))
-        ours = f"Ours: profile {self.profile}, {len(tasks)} of {theirs.tasks} tasks, {span} finished seeds"
+        count = f"{span} finished seed{'s' * (span != '1')}"
+        ours = f"Ours: profile {self.profile}, {len(tasks)} of {theirs.tasks} tasks, {count}"
         caption = [
             f"The paper's {theirs.number}: {theirs.caption} ({', '.join(facts)}). ",
             f"{ours}{f', {budgets}' if budgets else ''}.",
@@ -220,7 +221,8 @@ def _beta_study(runs: Runs) -> Extra:
         shares: dict[str, dict[str, float]] = {}
         for task in grid.tasks:
             means = {label: cell.mean for label in labels if (cell := grid.find(task, label)) and cell.values}
-            best = max(means.values(), default=math.nan)
+            betas = [mean for label, mean in means.items() if label != "CURL"]  # the paper's six, without plain CURL
+            best = max(betas or means.values(), default=math.nan)
             shares[task] = {label: mean / best for label, mean in means.items()} if best > 0 else {}
             rows.append([task, *(number(shares[task].get(label, math.nan), 2) for label in labels)])
         heights = {
@@ -229,7 +231,9 @@ def _beta_study(runs: Runs) -> Extra:
         }
         names = [find_task(task).name for task in runs.tasks()]
         panels.append(Bars(f"{grid.suite} {grid.budget.title}", names, heights))
-    caption = "Mean score divided by the best mean of the game; a dash where there is no run, or no score above zero."
+    caption = (
+        "Mean score over that of the game's best beta above 0; a dash where there is no run or no score above zero."
+    )
     table = Table(caption, ["task", *labels], rows)
     drawing = draw_bars(panels, y="share of the best beta", ramp=True)
     return Extra([("shares of the best beta", table)], [], [runs.picture("beta-study", drawing)])

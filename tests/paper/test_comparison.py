@@ -1,4 +1,4 @@
-"""The paper against our runs, from run directories written by hand."""
+"""The paper compared with our runs, from run directories written by hand."""
 
 import json
 

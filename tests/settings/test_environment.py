@@ -60,10 +60,10 @@ def test_a_run_is_played_in_what_its_config_says(pixel_agent, tmp_path):
 @pytest.mark.parametrize(
     ("agent", "task", "setting", "words"),
     [
-        ("sac", "dmc/cheetah-run", {"image_size": 64}, "draws no pictures for sac; leave out --image-size"),
-        ("sac", "dmc/cheetah-run", {"frame_stack": 2}, "draws no pictures for sac; leave out --frame-stack"),
-        ("sac", "mujoco/hopper", {"render_quality": "draft"}, "draws no pictures for sac; leave out --render-quality"),
-        ("rainbow", "atari/pong", {"render_quality": "draft"}, "draws no pictures for rainbow; leave out --render-qua"),
+        ("sac", "dmc/cheetah-run", {"image_size": 64}, "renders no frames for sac; leave out --image-size"),
+        ("sac", "dmc/cheetah-run", {"frame_stack": 2}, "renders no frames for sac; leave out --frame-stack"),
+        ("sac", "mujoco/hopper", {"render_quality": "draft"}, "renders no frames for sac; leave out --render-quality"),
+        ("rainbow", "atari/pong", {"render_quality": "draft"}, "renders no frames for rainbow; leave out --render-qua"),
         ("sac", "mujoco/hopper", {"sticky_actions": 0.25}, "is none of the suite atari; leave out --sticky-actions"),
         ("rainbow", "atari/pong", {"sticky_actions": 1.5}, "sticky_actions must be"),
         ("rainbow", "atari/pong", {"action_repeat": 2}, "has a fixed action repeat, 4; leave out --action-repeat"),

@@ -248,8 +248,10 @@ def test_the_controls_are_compared_with_plain_dqn_and_with_peer(tmp_path: Path) 
 def answers(study) -> list[str]:
     """What the table says of the only beta, of (b), (c), (d) and the mechanism."""
     table = overview_table([study], 10)
-    assert table.header == ["question", "integer states, beta 0.01"]
-    return [row[1] for row in table.rows]
+    assert [head[:3] for head in table.header] == ["sta", "bet", "(b)", "(c)", "(d)", "wha"]
+    ((encoding, beta, *cells),) = table.rows
+    assert (encoding, beta) == ("integer", "0.01")
+    return cells
 
 
 def test_the_answer_needs_all_pairs_and_says_where_the_effect_comes_from(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peer_rl.envs.gridworld import SHORTEST
 from peer_rl.report.findings import Finding
-from peer_rl.report.gridworld import CLAIMS, EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
+from peer_rl.report.gridworld import EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
 from peer_rl.report.runs import Group, describe
 from peer_rl.report.statistics import Estimate, Summary, paired_difference
 from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
@@ -183,23 +183,18 @@ def overview_table(found: Sequence[Study], seeds: int) -> Table:
 
     A verdict needs ``seeds`` pairs; before that the cell counts them.
     """
-    header, columns = ["question"], []
-    questions = [f"({claim.panel}) {_QUESTIONS[claim.panel]}" for claim in CLAIMS if claim.decides]
+    rows = []
     for study in found:
         decisive = [one for one in study.verdicts if one.claim.decides]
         for beta in sorted({float(one.group.config.beta) for one in decisive}):
             cells = [_answer(one, seeds) for one in decisive if one.group.config.beta == beta]
-            header.append(f"{study.encoding} states, beta {beta:g}")
-            columns.append([*cells, _cause(study, beta, seeds)])
-    rows = zip([*questions, "what (d) comes from"], *columns, strict=True)
-    return Table("By the rules of results/gridworld.toml.", header, [list(row) for row in rows])
+            rows.append([study.encoding, f"{beta:g}", *cells, _cause(study, beta, seeds)])
+    return Table(
+        "By the rules of results/gridworld.toml.", ["states", "beta", *_QUESTIONS, "what (d) comes from"], rows
+    )
 
 
-_QUESTIONS = {
-    "b": "does PEER lower the cosine of the features and the target's?",
-    "c": "is the difference of the values of S_1 and S_2 closer to the exact one?",
-    "d": "does PEER need fewer steps per episode?",
-}
+_QUESTIONS = ("(b) lower cosine?", "(c) value difference closer to the exact one?", "(d) fewer steps per episode?")
 
 
 def _answer(one: Verdict, seeds: int) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console
@@ -45,13 +46,14 @@ def test_without_a_terminal_a_line_for_each_run_and_one_for_all(clock, jobs):
         play(board, clock, jobs)
         board.end(jobs[0], "finished, last evaluation 5.0")
     lines = screen.getvalue().splitlines()
-    assert lines[3:] == [
-        "  pybullet-hopper td3+steps1000 seed0: 580/1000 steps, 20 steps/s, 0:00:21 left, return 12.3",
-        "  pybullet-hopper td3+steps1000 seed1: waiting: for a core",
+    assert lines[0] == "all of them: pybullet-hopper, td3, steps1000"
+    assert lines[4:] == [
+        "  td3 seed0: 580/1000 steps, 20 steps/s, 0:00:21 left, return 12.3",
+        "  td3 seed1: waiting: for a core",
         "all runs: 19 %, 0 of 3 ended, 2 running, 0:02:05 left",
-        "[1/3] pybullet-hopper td3+steps1000 seed0: finished, last evaluation 5.0",
+        "[1/3] td3 seed0: finished, last evaluation 5.0",
     ]
-    assert lines[2] == "all runs: 9 %, 0 of 3 ended, 2 running, 0:02:26 left"
+    assert lines[3] == "all runs: 9 %, 0 of 3 ended, 2 running, 0:02:26 left"
 
 
 def test_on_a_terminal_a_bar_for_each_run_and_one_for_all(clock, jobs):
@@ -59,10 +61,9 @@ def test_on_a_terminal_a_bar_for_each_run_and_one_for_all(clock, jobs):
     with Board(jobs, Console(file=screen, force_terminal=True, width=110, color_system=None)) as board:
         play(board, clock, jobs)
     *_, everything, first, second = (line for line in screen.getvalue().splitlines() if "seed" in line or "all" in line)
-    assert "20/100 %" in everything
-    assert "0 of 3 ended" in everything
-    assert "600/1000 steps 20 steps/s" in first
-    assert "return 12.3" in first
+    assert "20 %, 0 of 3 ended" in everything
+    assert "20 steps/s" in first
+    assert "600/1000 steps, return 12.3" in first
     assert "waiting: for a core" in second
 
 
@@ -75,11 +76,44 @@ def test_a_damaged_status_does_not_stop_the_board(clock, jobs):
     assert jobs[0].share() == 0
 
 
-def test_long_names_leave_room_for_numbers(tmp_path):
-    wordy = {"batch_size": 32, "buffer_size": 5000, "eval_every": 50, "start_steps": 10}
-    job = Job.of(configure("td3", "pybullet/hopper", seed=12, **wordy), tmp_path)
-    assert len(job.title) > 60
-    short = module._shorten(job, 30)
-    assert len(short) == 30
-    assert short.startswith("pybullet-hopper td3+")
-    assert short.endswith("… seed12")
+def test_names_hold_only_what_differs(tmp_path):
+    def jobs(*variants):
+        return [Job.of(configure(agent, task, **given), tmp_path) for agent, task, given in variants]
+
+    two = jobs(("td3", "pybullet/ant", {"steps": 9}), ("td3", "pybullet/ant", {"steps": 9, "beta": 0}))
+    names, shared = module.name_apart(two)
+    assert list(names.values()) == ["td3 seed0", "beta0 seed0"]
+    assert shared == "pybullet-ant, td3, steps9, seed0"
+    apart = jobs(("td3", "pybullet/ant", {}), ("sac", "pybullet/hopper", {"gamma": 0.9}))
+    assert list(module.name_apart(apart)[0].values()) == [
+        "pybullet-ant td3 seed0",
+        "pybullet-hopper sac+gamma0.9 seed0",
+    ]
+    (only,) = module.name_apart(two[:1])[0].values()
+    assert only == "pybullet-ant td3+steps9 seed0"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("label", ["td3 seed0", "td3 pybullet/half-cheetah beta=0.0005 seed=12"])
+def test_bar_speed_and_time_left_stay_at_every_width_and_the_end_goes_first(width, label):
+    last = "return 1234.5, eval 2345.6, cos 0.987, DRD -0.012"
+    screen = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    bar = module.make_bar(screen)
+    texts = module.fit(width, label, "1234 steps/s", "250000/1000000 steps", last)
+    task = bar.add_task(total=1_000_000, completed=0, **texts)
+    bar.tasks[task].start_time = bar.get_time() - 10
+    bar.update(task, completed=900_000)
+    with screen.capture() as shown:
+        screen.print(bar.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert len(line.rstrip()) <= width
+    assert "━" * 8 in line
+    assert "1234 steps/s" in line
+    assert re.search(r"\d:\d\d|-:--", line), "the time left"
+    assert line.split()[0] == "td3"
+    assert label.split()[-1] in line
+    short = label == "td3 seed0"
+    assert ("250000/1000000 steps" in line) == (width > 80 or (width == 80 and short))
+    assert ("return 1234.5" in line) == (width == 200 or (width == 120 and short))
+    assert ("DRD -0.012" in line) == (width == 200)
+    assert "…" not in line or (width <= 80 and not short)

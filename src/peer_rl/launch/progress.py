@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -26,20 +27,48 @@ if TYPE_CHECKING:
 _LINE_SECONDS = 15.0
 _RECENT_SECONDS = 30.0
 _ALL = "all runs"
+_SHORTEST_BAR, _LONGEST_BAR, _SHORTEST_LABEL = 10, 40, 16
+_TIME_LEFT, _GAPS = 8, 5
+"""Columns of a terminal that the time left takes, and the spaces between the parts of a bar."""
 
 
 def make_bar(console: Console) -> Progress:
-    """A bar with speed, time left (from the recent speed) and the last result."""
+    """A bar with speed, time left (from the recent speed), the count and the last result; ``fit`` gives the texts."""
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-        TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=_bar_width(console.width)),
+        TextColumn("{task.fields[speed]}", markup=False),
         TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[last]}"),
+        TextColumn("{task.fields[rest]}", markup=False),
         console=console,
         speed_estimate_period=_RECENT_SECONDS,
     )
+
+
+def _bar_width(width: int) -> int:
+    return max(_SHORTEST_BAR, min(_LONGEST_BAR, width // 5))
+
+
+def fit(width: int, label: str, speed: str, count: str, last: str) -> dict[str, str]:
+    """The texts of a bar that fit into ``width``: the bar, its speed and the time left stay, the end goes first.
+
+    A label loses its end before its last word, which names the seed.
+    """
+    room = width - _bar_width(width) - len(speed) - _TIME_LEFT - _GAPS
+    if len(label) > max(room, _SHORTEST_LABEL):
+        *words, seed = label.split(" ")
+        kept = max(room, _SHORTEST_LABEL) - len(seed) - 2
+        label = f"{' '.join(words)[:kept]}… {seed}" if words else label
+    rest: list[str] = []
+    for text in (count, *last.split(", ")):
+        if not text:
+            continue
+        free = room - len(label) - len(", ".join([*rest, ""]))
+        if len(text) > free:
+            rest += [] if count or rest or free < _SHORTEST_BAR else [f"{text[: free - 1]}…"]  # a note, not a number
+            break
+        rest.append(text)
+    return {"description": label, "speed": speed, "rest": ", ".join(rest)}
 
 
 class RecentSpeed:
@@ -103,11 +132,11 @@ class TrainingBar:
         recent = self._steps.per_second()
         speed = f"{recent:.0f} steps/s" if math.isfinite(recent) else "... steps/s"
         if self._bar:
+            count = f"{run.done}/{run.total} {run.unit}"
+            texts: dict[str, Any] = fit(self.console.width, self.label, speed, count, _last(run))
             if self._task is None:
-                self._task = self._bar.add_task(
-                    self.label, total=run.total, completed=run.done, unit=run.unit, speed=speed, last=""
-                )
-            self._bar.update(self._task, completed=run.done, speed=speed, last=_last(run))
+                self._task = self._bar.add_task(total=run.total, completed=run.done, **texts)
+            self._bar.update(self._task, completed=run.done, **texts)
         elif not self.quiet and now - self._line_at >= _LINE_SECONDS:
             self._line_at = now
             share = f"{run.done}/{run.total} {run.unit}"
@@ -161,6 +190,7 @@ class Board:
         self.jobs = jobs
         self.console = console or Console(stderr=True)
         self.ended = 0
+        self._names, self._shared = name_apart(jobs)
         self._shares = {job.path: job.share() for job in jobs}
         self._lines: dict[str, _Line] = {}
         self._bars: Progress | None = make_bar(self.console) if self.console.is_terminal else None
@@ -171,7 +201,10 @@ class Board:
     def __enter__(self) -> Board:
         if self._bars:
             self._bars.start()
-            self._all = self._bars.add_task(_ALL, total=100, unit="%", speed="", last="")
+        if self._shared:
+            self.say(f"all of them: {self._shared}")
+        if self._bars:
+            self._all = self._bars.add_task(_ALL, total=100, speed="", rest="")
         return self
 
     def __exit__(
@@ -191,7 +224,7 @@ class Board:
         if self._bars and line and line.bar is not None:
             self._bars.remove_task(line.bar)
         self._shares[job.path] = 1.0  # a failed one is no work that is left, either
-        self.say(f"[{self.ended}/{len(self.jobs)}] {job.title}: {words}")
+        self.say(f"[{self.ended}/{len(self.jobs)}] {self._names[job.title]}: {words}")
 
     def update(self, running: list[Job], notes: dict[str, str] | None = None) -> None:
         """Read the running jobs' status; ``notes`` name what some of them wait for."""
@@ -199,7 +232,7 @@ class Board:
             line = self._lines.setdefault(job.title, _Line())
             self._read(job, line, (notes or {}).get(job.title, ""))
         if self._bars and self._all is not None:
-            self._bars.update(self._all, completed=100 * self._share(), last=f"{self.ended} of {len(self.jobs)} ended")
+            self._bars.update(self._all, completed=100 * self._share(), rest=self._overall())
         now = time.monotonic()
         if not self._bars and now - self._printed_at >= _LINE_SECONDS:
             self._printed_at = now
@@ -208,9 +241,11 @@ class Board:
     def print_lines(self) -> None:
         """The board as lines, where there is no terminal."""
         for title, line in self._lines.items():
-            self.say(f"  {title}: {line.words}")
-        share, count = f"{100 * self._share():.0f} %", f"{self.ended} of {len(self.jobs)} ended"
-        self.say(f"{_ALL}: {share}, {count}, {len(self._lines)} running, {self._left()}")
+            self.say(f"  {self._names[title]}: {line.words}")
+        self.say(f"{_ALL}: {self._overall()}, {len(self._lines)} running, {self._left()}")
+
+    def _overall(self) -> str:
+        return f"{100 * self._share():.0f} %, {self.ended} of {len(self.jobs)} ended"
 
     def _read(self, job: Job, line: _Line, note: str) -> None:
         try:
@@ -219,7 +254,7 @@ class Board:
             status = {}
         if note or not {"done", "total", "unit", "step"} <= status.keys():
             line.words = note or "starting"
-            self._draw(job, line, completed=None, total=None, unit="", speed="", last=line.words)
+            self._draw(job, line, completed=None, total=None, speed="", count="", last=line.words)
             return
         now, counted, total = time.monotonic(), status["done"], status["total"]
         self._shares[job.path] = counted / total
@@ -229,14 +264,16 @@ class Board:
         speed = f"{recent:.0f} steps/s" if math.isfinite(recent) else "... steps/s"
         returned = status.get("last_return")
         last = "" if returned is None else f"return {returned:.1f}"
-        line.words = ", ".join(word for word in (f"{counted}/{total} {status['unit']}", speed, left, last) if word)
-        self._draw(job, line, completed=counted, total=total, unit=status["unit"], speed=speed, last=last)
+        count = f"{counted}/{total} {status['unit']}"
+        line.words = ", ".join(word for word in (count, speed, left, last) if word)
+        self._draw(job, line, completed=counted, total=total, speed=speed, count=count, last=last)
 
-    def _draw(self, job: Job, line: _Line, *, completed: int | None, total: int | None, **texts: Any) -> None:
+    def _draw(self, job: Job, line: _Line, *, completed: int | None, total: int | None, **words: str) -> None:
         if not self._bars:
             return
+        texts: dict[str, Any] = fit(self.console.width, self._names[job.title], **words)
         if line.bar is None:
-            line.bar = self._bars.add_task(_shorten(job, self.console.width // 3), total=1, unit="", speed="", last="")
+            line.bar = self._bars.add_task(total=1, **texts)
         self._bars.update(line.bar, completed=completed, total=total, **texts)  # None leaves a count as it is
 
     def _share(self) -> float:
@@ -249,11 +286,16 @@ class Board:
         return _time_left(1 - share, gained / seconds if seconds > 0 else 0.0)
 
 
-def _shorten(job: Job, width: int) -> str:
-    """A title that leaves room for the numbers next to it; the seed stays, and the variant loses its end."""
-    room = width - len(job.path.name) - 1
-    words = job.title.removesuffix(f" {job.path.name}")
-    return f"{words if len(words) <= room else words[: room - 1] + '…'} {job.path.name}"
+def name_apart(jobs: Sequence[Job]) -> tuple[dict[str, str], str]:
+    """By title, a name of what differs between the jobs; and what all of them share, to be said once."""
+    parts = {job.title: (job.path.parents[1].name, *job.path.parent.name.split("+"), job.path.name) for job in jobs}
+    shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
+    names = {}
+    for title, (task, agent, *options, seed) in parts.items():
+        variant = "+".join(word for word in (agent, *options) if word not in shared) or agent
+        names[title] = " ".join([*(word for word in (task,) if word not in shared), variant, seed])
+    first = next(iter(parts.values()), ())
+    return names, ", ".join(word for word in first if word in shared)
 
 
 def _time_left(amount: float, per_second: float) -> str:

@@ -13,6 +13,7 @@ from peer_rl.paper.comparison import compare, comparison_section
 from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import SuiteRow, SuiteTable
+from peer_rl.report.charts import styles_of
 from peer_rl.report.curves import Curve
 from peer_rl.report.page import Picture
 from peer_rl.report.runs import find_runs, group_runs
@@ -43,15 +44,19 @@ def test_panels_keep_their_places_whatever_has_been_run():
     full = [Panel(str(index), [curve("TD3", 1.0, 2.0), curve("PEER", 0.0, -1.0)]) for index in range(16)]
     part = [Panel(panel.title, panel.curves if index == 3 else []) for index, panel in enumerate(full)]
     none = [Panel(panel.title, []) for panel in full]
-    drawn = [draw_panels(panels, ["TD3", "PEER"], x="steps", y="DRD", zero=True) for panels in (full, part, none)]
+    styles = styles_of([("TD3", ""), ("PEER", "TD3")])
+    drawn = [draw_panels(panels, styles, x="steps", y="DRD", zero=True) for panels in (full, part, none)]
     assert len({size(one) for one in drawn}) == 1
     assert [b"not run" in one.svg for one in drawn] == [False, True, True]
-    assert draw_panels(part, ["TD3", "PEER"], x="steps", y="DRD", zero=True).png == drawn[1].png
+    assert draw_panels(part, styles, x="steps", y="DRD", zero=True).png == drawn[1].png
 
 
 def test_a_single_point_is_seen():
     """One evaluation is a marker: a line through one point has no length."""
-    point, none = (draw_panels([Panel("a", [curve("TD3", *values)])], ["TD3"], x="", y="") for values in ((3.0,), ()))
+    point, none = (
+        draw_panels([Panel("a", [curve("TD3", *values)])], styles_of([("TD3", "")]), x="", y="")
+        for values in ((3.0,), ())
+    )
     assert point.svg.count(b"#0072b2") > none.svg.count(b"#0072b2")
 
 

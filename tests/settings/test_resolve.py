@@ -96,7 +96,7 @@ def test_as_published_names_settings_that_differ_from_the_papers(agent):
 
 
 def test_an_agent_that_does_not_fit_a_suite_learns_which_agents_do():
-    words = "td3 has no settings for the suite 'atari'; agents that have: dqn, drq-dqn, rainbow, curl-rainbow$"
+    words = "td3 has no settings for the suite 'atari'; agents that have: dqn, drq-dqn, rainbow, curl-rainbow"
     with pytest.raises(ConfigError, match=words):
         defaults("td3", "atari/pong")
 

@@ -194,9 +194,8 @@ class Trainer:
         agent, regularizer = self.agent.state_dict(), self.agent.regularizer.state_dict()
         if not (all_finite(agent) and all_finite(regularizer)):
             raise self.run.stopped(self.step, "a weight became NaN or infinite")
-        counters = {name: getattr(self.progress, name) for name in _COUNTERS}
-        loop = {**counters, **self.observers.state_dict(), "streams": self.streams.state_dict()}
-        loop["regularizer"] = regularizer  # apart from the agent: a policy is loaded without one
+        loop = {name: getattr(self.progress, name) for name in _COUNTERS} | self.observers.state_dict()
+        loop |= {"streams": self.streams.state_dict(), "regularizer": regularizer}  # a policy is loaded without one
         components = {"agent": agent, "loop": loop, "replay": self.replay.state_dict()}
         self.run.checkpoints.save(self.step, components, self.replay.ring, self.observers.commit())
         self._saved = time.monotonic()

@@ -88,17 +88,14 @@ class Observers(Recorder):
                 found |= self.probe(agent, self.spec, self.rng)
         except ValueError as error:  # features that are not finite
             raise self.run.stopped(self.progress.step, str(error)) from error
-        cosine, drd = (math.nan if found[name] is None else found[name] for name in ("cosine", "drd"))
-        self.progress.cosine, self.progress.drd = cosine, drd
+        for name in ("cosine", "drd"):
+            setattr(self.progress, name, math.nan if found[name] is None else found[name])
         self.write("diagnostics", found)
 
     def state_dict(self) -> dict[str, Any]:
         """What was written last, and the metrics not yet written."""
-        return {
-            "evaluated_at": self.evaluated_at,
-            "inspected_at": self.diagnosed_at,
-            "window": self.window.state_dict(),
-        }
+        written = {"evaluated_at": self.evaluated_at, "inspected_at": self.diagnosed_at}
+        return {**written, "window": self.window.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
         """The inverse of ``state_dict``; ``progress`` is already at the checkpoint's step."""

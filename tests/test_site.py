@@ -96,6 +96,14 @@ def test_a_formula_becomes_mathml(formulas: ModuleType) -> None:
     assert re.sub(r"<[^>]*>", "", mathml) == "&#x027E8;&#x003D5;&#x02032;&#x0002C;w&#x027E9;"
 
 
+def test_the_exponent_of_a_norm_belongs_to_the_whole_norm(formulas: ModuleType) -> None:
+    mathml = formulas.to_mathml(r"\lVert\phi\rVert^2 \ge \lvert r\rvert", display=False)
+    norm = re.search(r"<msup><mrow>(.*?)</mrow><mn>2</mn></msup>", mathml)
+    assert norm is not None
+    assert re.sub(r"<[^>]*>", "", norm[1]) == "&#x02016;&#x003D5;&#x02016;"
+    assert re.findall(r'form="(\w+)"', mathml) == ["prefix", "postfix"] * 2
+
+
 def test_an_unknown_command_in_a_formula_fails_the_build(formulas: ModuleType) -> None:
     with pytest.raises(PluginError, match="nosuchthing"):
         formulas.to_mathml(r"\nosuchthing{x}", display=False)

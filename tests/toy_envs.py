@@ -336,6 +336,35 @@ def bait() -> gym.Env:
     return Bait()
 
 
+class Recall(gym.Env):
+    """A side is shown in the first observation alone; each of four pushes pays its size to that side.
+
+    The best return is 4. One that sees only the current observation gets 1: it knows the side once.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-2.0, 2.0, (5,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.side, self.count = 1.0, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.side, self.count = float(self.np_random.choice([-1.0, 1.0])), 0
+        return self._look(), {}
+
+    def step(self, action):
+        self.count += 1
+        return self._look(), self.side * float(action[0]), self.count == 4, False, {}
+
+    def _look(self) -> np.ndarray:
+        phase = np.arange(4) == self.count
+        return np.array([*phase, 2 * self.side * (self.count == 0)], np.float32)
+
+
+def recall() -> gym.Env:
+    return Recall()
+
+
 class NanWhenWatched(Choice):
     """Only the second environment made, which is the one for evaluation, gives a NaN observation."""
 

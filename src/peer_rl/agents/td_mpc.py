@@ -28,13 +28,7 @@ class TDMPC(Stateful):
     parts = ("model", "target_encoder", "target_critic", "optimizer", "policy_optimizer", "updates")
 
     def __init__(
-        self,
-        settings: TDMPCConfig,
-        spec: EnvSpec,
-        *,
-        regularizer: Regularizer,
-        rng: Stream,
-        device: torch.device,
+        self, settings: TDMPCConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.actions, self.sees_frames = spec.action_size, spec.is_image
@@ -61,7 +55,8 @@ class TDMPC(Stateful):
         before = self._means.get(explore, [])
         fresh = first if len(before) == len(obs) else [True] * len(obs)  # nothing planned yet, or for other rows
         horizon, rows = self.horizon(), range(len(obs))
-        starts = [self._zeros(horizon) if fresh[row] else shifted(before[row], horizon) for row in rows]
+        zeros = torch.zeros(horizon, self.actions, device=self.device)
+        starts = [zeros if fresh[row] else shifted(before[row], horizon) for row in rows]
         planned = [self._plan(latents[row], starts[row], explore, rng.torch) for row in rows]
         self._means[explore] = [mean for _, mean in planned]
         chosen: Array = torch.stack([action for action, _ in planned]).cpu().numpy()
@@ -69,44 +64,20 @@ class TDMPC(Stateful):
 
     def _plan(self, z: Tensor, start: Tensor, explore: bool, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         """The action at z, (A,), and the plan's mean, (H, A)."""
-        proposals = self._policy_sequences(z, len(start), rng)
-        found = plan(
-            lambda actions: self._returns(z, actions, rng),
-            start,
-            self.settings.planner,
-            rng,
-            least_std=self.noise_now(),
-            proposals=proposals,
-        )
+        settings, model = self.settings, self.model
+
+        def returns(actions: Tensor) -> Tensor:
+            noise = self._smoothing(actions.shape[1:], rng)
+            return model.returns(z, actions, discount=settings.planning_discount, noise=noise)
+
+        rows = int(settings.policy_fraction * settings.planner.samples), self.actions
+        proposals = model.follow_policy(z, (self._smoothing(rows, rng) for _ in start))
+        noise = self.noise_now()
+        found = plan(returns, start, settings.planner, rng, least_std=noise, proposals=proposals)
         action = found.draw(rng)[0]
         if explore:
             action = action + found.std[0] * torch.randn(action.shape, generator=rng, device=self.device)
-        return action.clamp(-1.0, 1.0) if self.settings.clamp_actions else action, found.mean
-
-    def _policy_sequences(self, z: Tensor, horizon: int, rng: torch.Generator) -> Tensor:
-        """What the policy does, from z on, with noise of its own: (H, P, A)."""
-        settings = self.settings
-        z = z.expand(int(settings.policy_fraction * settings.planner.samples), -1)
-        actions = []
-        for _ in range(horizon):
-            actions.append(self.model.act(z, self._smoothing((len(z), self.actions), rng)))
-            z = self.model.step(z, actions[-1])
-        return torch.stack(actions)
-
-    def _returns(self, z: Tensor, actions: Tensor, rng: torch.Generator) -> Tensor:
-        """sum_t gamma^t R(z_t, a_t) + gamma^H min_i Q_i(z_H, pi(z_H)), z_{t+1} = d(z_t, a_t); (H, N, A) -> (N,)."""
-        gamma, discount = self.settings.planning_discount, 1.0
-        z = z.expand(actions.shape[1], -1)
-        total = torch.zeros(len(z), device=self.device)
-        for action in actions:
-            total += discount * self.model.reward(z, action)
-            z, discount = self.model.step(z, action), gamma * discount
-        last = self.model.act(z, self._smoothing((len(z), self.actions), rng))
-        output: CriticOutput = self.model.critic(z, last)
-        return total + discount * output.q.amin(0)
-
-    def _zeros(self, horizon: int) -> Tensor:
-        return torch.zeros(horizon, self.actions, device=self.device)
+        return action.clamp(-1.0, 1.0) if settings.clamp_actions else action, found.mean
 
     def _risen(self) -> float:
         """How far the schedules have come, in [0, 1]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import torch
@@ -47,6 +48,25 @@ class LatentModel(nn.Module):
         """pi(z), in [-1, 1]; with ``noise``, pi(z) + noise."""
         action = torch.tanh(self.policy(z))
         return action if noise is None else (action + noise).clamp(-_EDGE, _EDGE)
+
+    def follow_policy(self, z: Tensor, noise: Iterable[Tensor]) -> Tensor:
+        """What the policy does from z (d,) on, with the noise of each step, (P, A): actions (H, P, A)."""
+        actions = []
+        for one in noise:
+            z = z.expand(len(one), -1)
+            actions.append(self.act(z, one))
+            z = self.step(z, actions[-1])
+        return torch.stack(actions)
+
+    def returns(self, z: Tensor, actions: Tensor, *, discount: float, noise: Tensor) -> Tensor:
+        """sum_t gamma^t R(z_t, a_t) + gamma^H min_i Q_i(z_H, pi(z_H) + noise) for actions (H, N, A); (N,)."""
+        z, power = z.expand(actions.shape[1], -1), 1.0
+        total = torch.zeros(len(z), device=z.device)
+        for action in actions:
+            total += power * self.reward(z, action)
+            z, power = self.step(z, action), discount * power
+        output: CriticOutput = self.critic(z, self.act(z, noise))
+        return total + power * output.q.amin(0)
 
     def model_parameters(self) -> list[Tensor]:
         """All but the policy's."""

@@ -29,17 +29,17 @@ from ledger_picture import draw_ledger
 from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.paper.ledger import Answer, Ledger, answers, read_ledger
 from peer_rl.paper.ledger_section import answer_table, sentence
-from peer_rl.paper.plan import Choice, planned_runs
+from peer_rl.paper.plan import Choice, planned_runs, stand_ins
 from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
 from peer_rl.paper.training_figure import draw_training, random_play
 from peer_rl.report.figures import draw_controls, draw_figure3
 from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
+from peer_rl.report.gridworld_figure import draw_verdicts
 from peer_rl.report.gridworld_tables import all_tables, controls, overview_table
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
 from peer_rl.report.statistics import BEST, SCORE, WITHIN, Estimate
 from peer_rl.report.tables import with_interval, with_spread
-from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task
 
 ROOT = Path(__file__).parents[1]
@@ -142,7 +142,9 @@ def gridworld_block(encoding: str = "", kind: str = "") -> str:
     """One table of an encoding; without a name, what a reader wants first of DQN and PEER with each encoding."""
     if encoding == "verdicts":
         table = overview_table([study for _, study in sorted(gridworld_studies().items())], GRIDWORLD_SEEDS)
-        return as_markdown(table.header, table.rows)
+        return as_markdown(
+            table.header, [[re.sub(r"^([^:]+): ", r"**\1**: ", cell) for cell in row] for row in table.rows]
+        )
     if kind:
         tables = {heading.rpartition(": ")[2]: table for heading, table in all_tables(gridworld_studies()[encoding])}
         table = tables.get(kind.replace("claims", "the paper's claims"))
@@ -214,13 +216,9 @@ def _columns(header: list[str], rows: list[list[str]], keep: list[int]) -> tuple
 
 
 def status_block() -> str:
-    """Finished runs of each experiment, all tasks and seeds of the paper, by profile."""
-    finished = {
-        (*group.key, seed)
-        for folder in sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
-        for group in group_runs(records(folder))
-        for seed in group.seeds
-    }
+    """Finished runs of each experiment, all tasks and as many seeds as the paper has, by profile."""
+    folders = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
+    groups = [group for folder in folders for group in group_runs(records(folder))]
     rows = []
     for name, experiment in CATALOGUE.items():
         tasks = tuple(dict.fromkeys(task for part in experiment.parts for task in part.tasks))
@@ -229,9 +227,7 @@ def status_block() -> str:
             planned = planned_runs(
                 experiment, Choice(profile, seeds=None if profile == "paper" else experiment.seeds, tasks=tasks)
             )
-            configs = [run.config for run in planned if run.config]
-            done = sum((one.profile, one.task, variant(one), one.seed) in finished for one in configs)
-            cells.append(f"{done:,} of {len(planned):,}")
+            cells.append(f"{stand_ins(planned, groups):,} of {len(planned):,}")
         rows.append([f"`{name}`", experiment.about, *cells])
     return as_markdown(["experiment", "reproduces", "runs with the paper's settings", "runs in profile `small`"], rows)
 
@@ -250,12 +246,14 @@ def render(text: str) -> str:
 
 
 def draw_gridworld() -> None:
-    """Figure 3 with each encoding, the printed one as docs/figure3.png, and the controls."""
+    """The verdicts, figure 3 with each encoding, the printed one as docs/figure3.png, and the controls."""
+    found = gridworld_studies()
     with tempfile.TemporaryDirectory() as out:
-        for name, study in gridworld_studies().items():
+        for name, study in found.items():
             draw_figure3(study, Path(out) / f"figure3-{name}")
             if controls(study):
                 draw_controls(study, Path(out) / f"gridworld-controls-{name}")
+        draw_verdicts([study for _, study in sorted(found.items())], Path(out) / "gridworld-verdicts", GRIDWORLD_SEEDS)
         for picture in Path(out).glob("*.png"):
             shutil.copy(picture, FIGURES / picture.name)
     shutil.copy(FIGURES / "figure3-integer.png", ROOT / "docs" / "figure3.png")

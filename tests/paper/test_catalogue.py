@@ -1,12 +1,14 @@
 """The experiments as data: what they run, against what the paper's tables have."""
 
 import pytest
+from synthetic import write_run
 
 from peer_rl.errors import ConfigError
 from peer_rl.paper import plan as planning
 from peer_rl.paper.catalogue import BETAS, CATALOGUE
-from peer_rl.paper.plan import Choice, describe, make_plan, planned_runs
+from peer_rl.paper.plan import Choice, describe, make_plan, planned_runs, stand_ins
 from peer_rl.paper.published import figures_of, published_figures, score_table, tables_of
+from peer_rl.report.runs import find_runs, group_runs
 from peer_rl.settings import AGENTS
 from peer_rl.settings.tasks import TASKS
 
@@ -139,3 +141,16 @@ def test_table_3_runs_the_authors_features_and_shows_the_papers_with_them():
     assert [label for label, kind in features.items() if kind == "conv"] == ["PEER+CURL", "PEER+DrQ"]
     assert {"PEER+CURL, last hidden layer", "PEER+DrQ, last hidden layer"} <= set(features)
     assert score_table("table3").system("PEER+CURL").agent == "curl-rainbow"
+
+
+def test_a_run_stands_for_a_planned_one_whatever_its_seed_and_however_often_it_logs(tmp_path):
+    planned = planned_runs(CATALOGUE["gridworld"], Choice())
+    assert stand_ins(planned, []) == 0
+    for seed in range(6, 13):  # seven of plain DQN, of which five are planned
+        write_run(tmp_path, seed=seed, steps=30_000, diagnose_every=500, log_every=100)
+    write_run(tmp_path, seed=6, beta=5e-4, steps=30_000)
+    for other in ({"steps": 20_000}, {"steps": 30_000, "encoding": "one-hot"}, {"steps": 30_000, "eval_every": 500}):
+        write_run(tmp_path, seed=6, beta=1e-2, **other)
+    write_run(tmp_path, seed=7, beta=1e-2, steps=30_000, state="running")
+    groups = group_runs(find_runs([tmp_path]))
+    assert stand_ins(planned, groups) == 5 + 1

@@ -13,7 +13,7 @@ from peer_rl.paper.comparison import compare, comparison_section
 from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import SuiteRow, SuiteTable
-from peer_rl.report.charts import styles_of
+from peer_rl.report.charts import curve_chart, styles_of
 from peer_rl.report.curves import Curve
 from peer_rl.report.page import Picture
 from peer_rl.report.runs import find_runs, group_runs
@@ -58,6 +58,18 @@ def test_a_single_point_is_seen():
         for values in ((3.0,), ())
     )
     assert point.svg.count(b"#0072b2") > none.svg.count(b"#0072b2")
+
+
+def test_single_points_of_a_backbone_and_of_peer_look_different():
+    styles = styles_of([("CURL", ""), ("PEER+CURL", "CURL")])
+    hollow = [
+        b"fill-opacity: 0; stroke: #0072b2" in draw_panels([Panel("a", [curve(name, 2.0)])], styles, x="", y="").svg
+        for name in styles
+    ]
+    assert hollow == [True, False]
+    traces = curve_chart("", [curve("CURL", 2.0), curve("PEER+CURL", 2.0)], styles, x="steps").figure["data"][2:]
+    assert [one["mode"] for one in traces] == ["lines+markers"] * 2
+    assert [one["marker"]["symbol"] for one in traces] == ["circle-open", "circle"]
 
 
 def test_bars_of_missing_runs_are_named():

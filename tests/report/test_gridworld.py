@@ -9,11 +9,14 @@ from synthetic import write_lines, write_run
 from peer_rl.paper.report import write_report
 from peer_rl.report.findings import sort_findings, verdict
 from peer_rl.report.gridworld import (
+    CLAIMS,
+    STEPS,
     episode_lengths,
     final_values,
     moving_mean,
     studies,
 )
+from peer_rl.report.gridworld_figure import draw_verdicts, rows_of
 from peer_rl.report.gridworld_tables import (
     controls,
     findings,
@@ -260,11 +263,34 @@ def test_the_answer_needs_all_pairs_and_says_where_the_effect_comes_from(tmp_pat
     assert cosine.startswith("not decided: +0.0")  # alike in every run
     assert error.startswith("not decided: +0.0")
     assert re.match(r"yes: -19\.\d+ \[-", steps)
-    assert cause == "the turning"
+    assert cause.startswith("rotation: ")
     write_pair(tmp_path / "six", length=30)
     for cell, difference in zip(answers(study_of(tmp_path / "six")), ("-0.09", "-0.04", "+10.0"), strict=False):
         assert cell.startswith(f"open, 6 of 10 pairs: {difference}")
     assert answers(study_of(tmp_path / "six"))[-1] == "the halves were not run"
+
+
+def test_the_answer_names_the_controls_that_help_too(tmp_path: Path) -> None:
+    write_controls(tmp_path, turning=40, shrinking=20, norm=15)
+    cause = answers(study_of(tmp_path))[-1]
+    assert cause.startswith("shrinkage: ")
+    assert cause.endswith("; also helps: LayerNorm critic")
+
+
+def test_the_image_of_the_verdicts_has_every_variant_and_decides_with_all_pairs_only(tmp_path: Path) -> None:
+    write_controls(tmp_path / "runs", turning=40, shrinking=20)
+    study = study_of(tmp_path / "runs")
+    steps = next(claim for claim in CLAIMS if claim.measure == STEPS)
+    rows = rows_of(study, steps, 10)
+    names = ["PEER, beta 0.01", "LayerNorm critic", "only rotates, beta 0.01", "only shrinks, beta 0.01"]
+    assert sorted(row.name for row in rows) == sorted(names)
+    assert rows[0].name == names[0]
+    assert rows[0].pairs == [-20 + seed % 3 for seed in range(10)]
+    colours = {row.name: row.colour for row in rows}
+    assert colours[names[0]] == colours[names[3]] != colours[names[2]]
+    assert {row.colour for row in rows_of(study, steps, 11)} == {colours["LayerNorm critic"]}
+    draw_verdicts([study, study], tmp_path / "verdicts", 10)
+    assert (tmp_path / "verdicts.png").stat().st_size > 10_000
 
 
 def test_the_answer_says_no_where_the_paper_is_contradicted(tmp_path: Path) -> None:

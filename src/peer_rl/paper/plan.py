@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from peer_rl.launch.estimate import PROGRAM_BYTES, amount, estimate_memory, find
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.paper.catalogue import BETA, Experiment, Part, System
 from peer_rl.replay.memory import available_memory
-from peer_rl.settings import AGENTS, configure
+from peer_rl.report.runs import Group, Key
+from peer_rl.settings import AGENTS, configure, variant
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 
@@ -148,6 +150,22 @@ def make_plan(experiment: Experiment, choice: Choice, runs: Path) -> Plan:
     """The plan; nothing is measured yet."""
     planned = planned_runs(experiment, choice)
     return Plan(experiment, choice, planned, merge([Job.of(run.config, runs) for run in planned if run.config]))
+
+
+def stand_ins(planned: Sequence[Planned], groups: Sequence[Group]) -> int:
+    """How many planned runs finished ones stand for: the same settings however often they log, whatever the seed."""
+    seeds: dict[Key, set[int]] = {}
+    for group in groups:
+        seeds.setdefault(_same_result(group.config), set()).update(group.seeds)
+    wanted = Counter((run.system.label, _same_result(run.config)) for run in planned if run.config)
+    return sum(min(count, len(seeds.get(key, ()))) for (_, key), count in wanted.items())
+
+
+def _same_result(config: AnyRunConfig) -> Key:
+    """What runs with the same scores share: logs and diagnostics change nothing that is learned."""
+    intervals = {name: 1 for name in ("diagnose_every", "log_every") if hasattr(config.protocol, name)}
+    unlogged = replace(config.protocol, **intervals)
+    return config.profile, config.task, variant(replace(config, seed=0, protocol=unlogged))
 
 
 @dataclass(frozen=True)

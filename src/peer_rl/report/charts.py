@@ -134,7 +134,10 @@ def _traces(curves: Sequence[Curve], styles: Styles) -> list[dict[str, Any]]:
         fill = {"fill": "toself", "fillcolor": f"{colour}33", "line": {"width": 0}, "hoverinfo": "skip"}
         bands.append({**shared, **fill, "y": ring, "showlegend": False})
         pen = {"color": colour, "width": 2, "dash": _PLOTLY_DASHES[dash]}
-        lines.append({**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"})
+        line = {**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"}
+        if curve.x.size == 1:  # a line of one point would not be seen, nor its dashes
+            line |= {"mode": "lines+markers", "marker": {"symbol": "circle" if dash == "solid" else "circle-open"}}
+        lines.append(line)
     return bands + lines
 
 

@@ -92,9 +92,11 @@ def draw_curves(axes: Axes, curves: Sequence[Curve], styles: Styles) -> None:
     for curve in curves:
         colour, dash = styles[curve.label]
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        marker = "o" if curve.x.size == 1 else None
+        point: dict[str, Any] = {"marker": "o"} if curve.x.size == 1 else {}
+        if point and dash != "solid":  # a point shows no dashes: a backbone's is hollow
+            point["markerfacecolor"] = "none"
         axes.plot(
-            curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, marker=marker, label=plain(curve.name, 76)
+            curve.x, curve.mean, color=colour, linestyle=dash, linewidth=1.6, label=plain(curve.name, 76), **point
         )
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

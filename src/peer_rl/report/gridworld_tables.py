@@ -118,7 +118,7 @@ def controls(study: Study) -> list[Control]:
 def mechanism(study: Study) -> dict[float, str]:
     """By beta: what PEER's effect on the steps per episode comes from, its turning of phi or its shrinking."""
     found = controls(study)
-    others = any(one.group.config.beta == 0 and one.verdict == HELPS for one in found)
+    others = bool(_others_that_help(study))
     words = {}
     for beta in sorted({one.group.config.beta for one in found if isinstance(one.group.config.beta, float)} - {0.0}):
         by_name = {one.group.config.regularizer: one for one in found if one.group.config.beta == beta}
@@ -126,6 +126,12 @@ def mechanism(study: Study) -> dict[float, str]:
             said = _mechanism(by_name["peer"], by_name[TURNING], by_name[SHRINKING])
             words[beta] = said + ("; not PEER's alone" if others and by_name["peer"].verdict == HELPS else "")
     return words
+
+
+def _others_that_help(study: Study) -> list[str]:
+    """Controls without a regularizer that need fewer steps than plain DQN."""
+    found = [one for one in controls(study) if one.group.config.beta == 0 and one.verdict == HELPS]
+    return [one.group.label.rpartition(", ")[2] for one in found]
 
 
 def _mechanism(peer: Control, turning: Control, shrinking: Control) -> str:
@@ -219,7 +225,20 @@ def _cause(study: Study, beta: float, seeds: int) -> str:
     if not names <= set(counts):
         return "the halves were not run"
     least = min(counts[name] for name in names)
-    return mechanism(study)[beta] if least >= seeds else f"open, {least} of {seeds} pairs"
+    if least < seeds:
+        return f"open, {least} of {seeds} pairs"
+    said, _, others = mechanism(study)[beta].partition("; ")
+    return _CAUSES.get(said, said) + (f"; also helps: {', '.join(_others_that_help(study))}" if others else "")
+
+
+_CAUSES = {
+    "the turning": "rotation: the half that only rotates helps, the half that only shrinks does not",
+    "the shrinking": "shrinkage: the half that only shrinks helps, the half that only rotates does not",
+    "both": "either: each half helps alone",
+    "neither alone": "both together: neither half helps alone",
+    f"PEER's own effect: {UNDECIDED}": f"open: PEER's own effect is not decided at level {LEVEL:g}",
+}
+"""The plan's words, for readers who do not know it."""
 
 
 def heading(study: Study) -> str:

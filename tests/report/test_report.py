@@ -1,5 +1,6 @@
 import csv
 import os
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -262,6 +263,17 @@ def test_two_profiles_are_two_figures(tmp_path: Path) -> None:
 def test_tasks_that_look_alike_as_file_names_have_their_own() -> None:
     taken: set[str] = set()
     assert [unused(name, taken) for name in ("a", "b", "a", "a-2", "a")] == ["a", "b", "a-2", "a-2-2", "a-3"]
+
+
+def test_the_newest_imagination_of_a_world_model_is_shown(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs")
+    (run / "videos").mkdir()
+    for step, data in ((900, b"older"), (1_500, b"newer"), (1_200, b"between")):
+        (run / "videos" / f"imagine-step-{step}.png").write_bytes(data)
+    page = write_report(find_runs([tmp_path / "runs"]), tmp_path / "report", title="A").read_text()
+    assert page.count('alt="Imagination of') == 1
+    assert f"data:image/png;base64,{b64encode(b'newer').decode()}" in page
+    assert "step 1500" in page
 
 
 def test_planned_runs_that_are_not_there_are_missing(tmp_path: Path) -> None:

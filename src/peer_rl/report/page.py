@@ -77,7 +77,25 @@ class Picture:
     @property
     def source(self) -> str:
         """The image as a data URI."""
-        return f"data:image/png;base64,{base64.b64encode(self.drawing.png).decode()}"
+        return _data_uri(self.drawing.png)
+
+
+@dataclass(frozen=True)
+class Still:
+    """An image that a run directory holds, inside the page, with its caption."""
+
+    png: bytes
+    alt: str
+    caption: Line
+
+    @property
+    def source(self) -> str:
+        """The image as a data URI."""
+        return _data_uri(self.png)
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class RunTable:
     groups: Sequence[RunGroup]
 
 
-Part = Table | Text | Bullets | Heading | Cards | Details | Picture | RunTable | Sequence[Chart]
+Part = Table | Text | Bullets | Heading | Cards | Details | Picture | Still | RunTable | Sequence[Chart]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from peer_rl.report.aggregates import Aggregate, aggregate_table
 from peer_rl.report.charts import Chart, curve_chart, grid_chart, group_styles, styles_of
 from peer_rl.report.findings import Finding, Sentence, sort_findings, verdict
 from peer_rl.report.gridworld import Study
-from peer_rl.report.page import Bullets, Cards, Details, Heading, RunGroup, RunRow, RunTable, Section, Text
+from peer_rl.report.page import Bullets, Cards, Details, Heading, RunGroup, RunRow, RunTable, Section, Still, Text
 from peer_rl.report.results import (
     DIAGNOSTICS,
     TaskResult,
@@ -175,6 +175,26 @@ def _behind(groups: Sequence[Group]) -> Text:
     return Text(["Runs behind these numbers and lines: ", *names, "."], "soft")
 
 
+def imagined(groups: Sequence[Group]) -> list[Still]:
+    """What ``peer-rl watch RUN --imagine`` wrote last for each run: a world model's predictions below reality."""
+    shown = []
+    for record in (record for group in groups for record in group.records):
+        newest = max(record.path.glob("videos/imagine-step-*.png"), key=_step_of, default=None)
+        if newest is not None:
+            what = f"{record.variant}, seed {record.seed}, step {_step_of(newest)}"
+            caption = (
+                f"World model of {what}. Top: real frames; middle: their reconstruction; bottom: the prediction from "
+                f"actions alone after the frames marked green. Video: videos/{newest.stem}.mp4 in the run directory."
+            )
+            shown.append(Still(newest.read_bytes(), f"Imagination of {what}", caption))
+    return shown
+
+
+def _step_of(picture: Path) -> int:
+    number = picture.stem.removeprefix("imagine-step-")
+    return int(number) if number.isdecimal() else -1
+
+
 def task_section(result: TaskResult) -> Section:
     """Scores, learning curves and what the representation did, for one task."""
     styles = group_styles(result.groups)
@@ -189,7 +209,8 @@ def task_section(result: TaskResult) -> Section:
         note = "Lines: mean over seeds; bands: 95 % bootstrap interval of the mean, none for a single seed."
     unfold = Details("More of the representation", [more]) if more else None
     tables = score_table(result), further_scores_table(result)
-    return page.section(result.heading, *tables, first, unfold, Text(note, "soft"), _behind(result.groups))
+    shown = imagined(result.groups)
+    return page.section(result.heading, *tables, first, unfold, Text(note, "soft"), *shown, _behind(result.groups))
 
 
 def coverage_section(groups: Sequence[Group], problems: Sequence[RunRecord], out: Path) -> Section:

@@ -5,6 +5,8 @@ The plug-in needs torch alone. Everything else belongs to an extra, as pyproject
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.util import find_spec
 
@@ -33,6 +35,16 @@ def require_trainer(what: str, *, report: bool = False) -> None:
         names = f"{', '.join(others)} and {last}" if others else last
         extra = "report" if report else "train"
         raise MissingPackageError(f"{what} needs {names}; install with: pip install 'peer-rl[{extra}]'")
+
+
+@contextmanager
+def from_extra(extra: str, what: str) -> Iterator[None]:
+    """Where the block imports a package that is not installed: ``what`` needs it, and an extra brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = f"{what} needs {error.name}"
+        raise MissingPackageError(f"{name}; install it with: pip install 'peer-rl[{extra}]'") from error
 
 
 def version_of(name: str) -> str | None:

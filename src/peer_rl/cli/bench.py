@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError
-from peer_rl.settings.fields import check_positive
+from peer_rl.settings.fields import check
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
 Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2", "td-mpc"]
@@ -37,8 +37,7 @@ class BenchOptions:
 def main(arguments: list[str]) -> int:
     """Measure, write, and show."""
     options = parse(BenchOptions, arguments, prog="peer-rl bench")
-    for name in ("rounds", "turn_steps", "update_rounds"):
-        check_positive(name, getattr(options, name))
+    check(options, positive="rounds turn_steps update_rounds")
     if not options.agents:
         raise ConfigError("name an agent to measure: --agents td3 sac")
     if platform.system() != "Linux":

@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check
 
 _PROTOCOL = ("evaluations", "eval_episodes", "final_episodes", "diagnoses")
 
@@ -67,10 +67,7 @@ class CompareOptions:
 def main(arguments: list[str]) -> int:
     """Load the script, run what is missing, and report."""
     options = parse(CompareOptions, arguments, prog="peer-rl compare")
-    check_positive("seeds", options.seeds)
-    check_not_negative("first_seed", options.first_seed)
-    if options.workers is not None:
-        check_positive("workers", options.workers)
+    check(options, positive="seeds workers", not_negative="first_seed")
     if options.address and options.engine != "ray":
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
     from peer_rl.launch.compare import Plan, run_in_process, run_plan

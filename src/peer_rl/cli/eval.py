@@ -10,7 +10,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.settings import find_agent
 from peer_rl.settings.beta import describe_beta
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class EvalOptions:
 def main(arguments: list[str]) -> int:
     """Play and print."""
     options = parse(EvalOptions, arguments, prog="peer-rl eval")
-    check_positive("episodes", options.episodes)
-    check_not_negative("seed", options.seed)
+    check(options, positive="episodes", not_negative="seed")
     import numpy as np
 
     from peer_rl.launch.api import load

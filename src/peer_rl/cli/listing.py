@@ -10,7 +10,7 @@ from typing import Literal
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.errors import PeerError
+from peer_rl.packages import from_extra
 from peer_rl.paper import EXPERIMENTS
 from peer_rl.settings import AGENTS, AgentEntry
 from peer_rl.settings.tasks import SUITES, TASKS
@@ -46,12 +46,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _draw(out: Path) -> int:
-    try:
+    with from_extra("report", "--pictures"):
         from peer_rl.paper.suite_pictures import write_pictures
 
         print(write_pictures(out, lambda line: print(f"peer-rl: {line}", file=sys.stderr, flush=True)))
-    except ModuleNotFoundError as error:
-        raise PeerError(f"pictures need {error.name}; install it with: pip install 'peer-rl[report]'") from error
     return 0
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.errors import ConfigError, PeerError, RunError
+from peer_rl.errors import ConfigError, RunError
+from peer_rl.packages import from_extra
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,12 @@ def write(paths: Sequence[Path], out: Path, *, title: str, plan: Path | None = N
     if not records:
         places = ", ".join(str(path) for path in paths)
         raise RunError(f"no run directory below {places}; make one with: peer-rl train, or peer-rl reproduce gridworld")
-    try:
+    with from_extra("report", "a report"):
         from peer_rl.paper.ledger import read_ledger
         from peer_rl.paper.report import write_report
 
         ledger = read_ledger(plan) if plan else None
         page = write_report(records, out, title=title, ledger=ledger, pictures=pictures)
-    except ModuleNotFoundError as error:
-        raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error
     unusable = sum(bool(record.problem) for record in records)
     print(f"{len(records)} runs{f', {unusable} of them not usable' if unusable else ''}")
     print(page)

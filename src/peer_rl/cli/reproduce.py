@@ -13,8 +13,9 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.cli.sweep import show_jobs
 from peer_rl.errors import ConfigError, PeerError, nearest
+from peer_rl.packages import from_extra
 from peer_rl.paper.catalogue import CATALOGUE
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check, check_not_negative
 from peer_rl.settings.run import Profile
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ def _check(options: ReproduceOptions) -> None:
     if options.experiment not in CATALOGUE:
         hint = nearest(options.experiment, CATALOGUE) or f"; there are: {', '.join(CATALOGUE)}"
         raise ConfigError(f"unknown experiment {options.experiment!r}{hint}")
-    if options.seeds is not None:
-        check_positive("seeds", options.seeds)
-    check_positive("workers", options.workers)
+    check(options, positive="seeds workers")
     for beta in options.betas:
         check_not_negative("betas", beta)
     if options.address and options.engine != "ray":
@@ -120,15 +119,13 @@ def _report(plan: Plan, out: Path, runs: Path) -> None:
 
     found = find_runs([job.path for job in plan.jobs if job.path.is_dir()])
     records = [*found, *missing_runs(found, [job.config for job in plan.jobs], runs)]
-    try:
+    with from_extra("report", "a report"):
         from peer_rl.paper.comparison import compare
         from peer_rl.paper.report import write_report
 
         comparison = compare(plan.experiment, plan.runs, group_runs(records))
         title = plan.experiment.about[:1].upper() + plan.experiment.about[1:]
         page = write_report(records, out, title=title, comparisons=[comparison])
-    except ModuleNotFoundError as error:
-        raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error
     finished = sum(record.usable for record in records)
     print(f"{finished} of {len(records)} planned runs finished")
     print(page)

@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError, RunError
-from peer_rl.settings.fields import check_fraction, check_positive
+from peer_rl.settings.fields import check
 
 if TYPE_CHECKING:
     from peer_rl.launch.jobs import Job
@@ -45,9 +45,7 @@ class SweepOptions:
 def main(arguments: list[str]) -> int:
     """Read the file, run what is missing, and report if asked to."""
     options = parse(SweepOptions, arguments, prog="peer-rl sweep")
-    if options.workers is not None:
-        check_positive("workers", options.workers)
-    check_fraction("gpu_share", options.gpu_share)
+    check(options, positive="workers", fraction="gpu_share")
     if options.address and options.engine != "ray":
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
     from peer_rl.launch.sweep import read_sweep

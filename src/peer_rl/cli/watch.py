@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check
 
 if TYPE_CHECKING:
     from peer_rl.launch.api import Policy
@@ -47,11 +47,7 @@ class WatchOptions:
 def main(arguments: list[str]) -> int:
     """Record, and say where the video is."""
     options = parse(WatchOptions, arguments, prog="peer-rl watch")
-    check_positive("episodes", options.episodes)
-    check_not_negative("seed", options.seed)
-    for name in ("fps", "max_steps"):
-        if getattr(options, name) is not None:
-            check_positive(name, getattr(options, name))
+    check(options, positive="episodes fps max_steps", not_negative="seed")
     from rich.console import Console
 
     from peer_rl.launch.api import load

@@ -10,7 +10,8 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.packages import from_extra
+from peer_rl.settings.fields import check
 
 _ALGORITHMS = {"td3": "TD3", "ddpg": "DDPG", "sac": "SAC", "dqn": "DQN", "tqc": "TQC", "qrdqn": "QRDQN"}
 
@@ -40,19 +41,15 @@ class XRayOptions:
 def main(arguments: list[str]) -> int:
     """Load, play, write, and print where the page is."""
     options = parse(XRayOptions, arguments, prog="peer-rl xray")
-    check_positive("episodes", options.episodes)
-    check_not_negative("seed", options.seed)
+    check(options, positive="episodes", not_negative="seed")
     if not options.trust:
         raise ConfigError(
             f"{options.model} holds pickled code, which runs when it is loaded: add --trust if you trust its source"
         )
     if not options.model.is_file():
         raise ConfigError(f"there is no file {options.model}; name the zip that model.save wrote")
-    try:
-        page = _write(options)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"xray needs {error.name}; install it with: pip install 'peer-rl[sb3,report]'") from error
-    print(page)
+    with from_extra("sb3,report", "xray"):
+        print(_write(options))
     return 0
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.launch.engine import EngineName, make_folder, run_jobs
 from peer_rl.launch.jobs import Job
+from peer_rl.packages import from_extra
 from peer_rl.settings import as_dict, from_dict
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check, check_not_negative
 from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.script import ModelProtocol
@@ -39,8 +40,7 @@ class Plan:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        check_positive("steps", self.steps)
-        check_positive("threads", self.threads)
+        check(self, positive="steps threads")
         for name in ("seeds", "regularizers"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} must hold at least one value, not none")
@@ -235,9 +235,7 @@ def report(script: Script, plan: Plan, runs: Path, out: Path) -> Path:
     paths = [run_path(config, runs) for config in configs]
     records = [read_run(path) for path in paths if (path / "config.toml").exists()]
     records += missing_runs(records, configs, runs)
-    try:
+    with from_extra("report", "a report"):
         from peer_rl.report.compare import write_comparison
 
         return write_comparison(records, out, title=f"Does PEER help {Path(script.spec).name}?")
-    except ModuleNotFoundError as error:
-        raise PeerError(f"a report needs {error.name}; install it with: pip install 'peer-rl[report]'") from error

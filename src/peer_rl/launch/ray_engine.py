@@ -26,6 +26,7 @@ from peer_rl.launch.engine import Ended, make_folder
 from peer_rl.launch.estimate import amount, estimate_memory
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.local_engine import reason_of
+from peer_rl.packages import from_extra
 from peer_rl.settings import find_agent
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
@@ -270,10 +271,8 @@ def _wait_for_lock(path: Path, seconds: float = _LOCK_SECONDS) -> bool:
 
 def _import_ray() -> Any:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no usage statistics
-    try:
+    with from_extra("ray", "--engine ray"):
         import ray
-    except ModuleNotFoundError as error:
-        raise PeerError(f"--engine ray needs {error.name}; install it with: pip install 'peer-rl[ray]'") from error
     return ray
 
 

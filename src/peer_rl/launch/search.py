@@ -16,6 +16,7 @@ import numpy as np
 from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.sweep import SearchSettings, Sweep
+from peer_rl.packages import from_extra
 from peer_rl.settings import as_dict, find_agent
 from peer_rl.settings.resolve import canonical
 
@@ -144,12 +145,10 @@ class BetaSearch:
 
 def search_beta(sweep: Sweep) -> BetaSearch:
     """The search that a sweep's file describes."""
-    try:
+    with from_extra("search", "--search"):
         import peer_rl.report.statistics  # noqa: F401  (now, not when the first runs are done)
 
         return BetaSearch(_families(sweep), sweep.search)
-    except ModuleNotFoundError as error:
-        raise PeerError(f"--search needs {error.name}; install it with: pip install 'peer-rl[search]'") from error
 
 
 def _families(sweep: Sweep) -> list[Family]:

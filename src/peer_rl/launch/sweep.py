@@ -13,7 +13,7 @@ from peer_rl.errors import ConfigError, PeerError, nearest
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.settings import configure
 from peer_rl.settings.environment import with_frames
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check, check_not_negative, check_positive
 from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list
 from peer_rl.settings.run import AnyRunConfig
 
@@ -47,10 +47,7 @@ class SearchSettings:
     """Seed of the sampler."""
 
     def __post_init__(self) -> None:
-        check_positive("low", self.low)
-        for name in ("trials", "round"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("seed", self.seed)
+        check(self, positive="low trials round", not_negative="seed")
         if not self.high > self.low:
             raise ConfigError(f"high must be above low, but they are {self.high:g} and {self.low:g}")
 

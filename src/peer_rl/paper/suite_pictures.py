@@ -61,10 +61,6 @@ def draw_suite(table: SuiteTable) -> Drawing:
 
 def write_pictures(out: Path, report: Callable[[str], None]) -> Path:
     """Each suite as PNG and SVG, and all of them on one page; ``report`` hears which simulator is missing."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PeerError(f"cannot write the pictures into {out} ({error.strerror}); choose another folder") from error
     sections = []
     for table in map(suite_table, SUITE_TABLES):
         try:
@@ -73,11 +69,12 @@ def write_pictures(out: Path, report: Callable[[str], None]) -> Path:
             report(f"{table.name} is left out: {error}")
             sections.append(page.section(table.name, Text(f"Not drawn: {error}")))
             continue
-        drawing.save(out / table.name)
+        with page.writing(out):
+            drawing.save(out / table.name)
         count = f"{len(table.rows)} tasks, each drawn by its environment after a few random actions from seed 0"
         caption = f"The paper's appendix shows the tasks of {table.name} in such images. Ours: {count}."
         names = ", ".join(row.task for row in table.rows)
         sections.append(page.section(table.name, Picture(table.name, drawing, f"One frame each of {names}", caption)))
-    path = out / "pictures.html"
-    path.write_text(page.render("The paper's tasks", "One frame of every task.", sections, switch=False), "utf-8")
-    return path
+    text = page.render("The paper's tasks", "One frame of every task.", sections, switch=False)
+    page.write_files(out, {"pictures.html": text})
+    return out / "pictures.html"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from peer_rl.errors import PeerError
 from peer_rl.plugin.diagnostics import gradient_verdict
 from peer_rl.report import page, sections
 from peer_rl.report.charts import curve_chart, group_styles, pair_chart
@@ -201,12 +200,7 @@ def write_comparison(records: Sequence[RunRecord], out: Path, *, title: str) -> 
         "table.csv": _effects_csv(groups),
         "runs.csv": runs_csv(records, []),
     }
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (out / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PeerError(f"cannot write the report into {out} ({error.strerror}); choose another --out") from error
+    page.write_files(out, texts)
     return out / "report.html"
 
 

@@ -7,15 +7,18 @@ below. Each kind of part has a macro in ``templates/parts.html``. Nothing else w
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from peer_rl.errors import PeerError
 from peer_rl.report.charts import Chart
 from peer_rl.report.figures import Drawing
 from peer_rl.report.tables import Linked, Table
@@ -178,3 +181,20 @@ def render(title: str, lead: str, sections: Sequence[Section], *, switch: bool) 
         title=title, lead=lead, sections=sections, switch=switch,
         css=Markup(css), js=Markup(js), plotly=Markup(get_plotlyjs()) if _has_charts(sections) else "",
     )  # fmt: skip
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Make the folder that the block writes into; where that is impossible, an error says what to do."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise PeerError(f"cannot write the report into {out} ({error.strerror}); choose another folder") from error
+
+
+def write_files(out: Path, texts: Mapping[str, str]) -> None:
+    """Write texts by file name into a folder."""
+    with writing(out):
+        for name, text in texts.items():
+            (out / name).write_text(text, encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from peer_rl.errors import PeerError
 from peer_rl.report import gridworld, gridworld_tables, page, sections
 from peer_rl.report.aggregates import Aggregate, aggregates
 from peer_rl.report.charts import group_styles
@@ -45,22 +44,6 @@ def write_report(
 
     ``answers`` stand in for the summary at the top; ``comparisons`` follow it.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        return _write_files(records, answers, comparisons, out, title, pictures=pictures)
-    except OSError as error:
-        raise PeerError(f"cannot write the report into {out} ({error.strerror}); choose another --out") from error
-
-
-def _write_files(
-    records: Sequence[RunRecord],
-    answers: Parts | None,
-    comparisons: Sequence[Parts],
-    out: Path,
-    title: str,
-    *,
-    pictures: bool,
-) -> Path:
     groups = group_runs(records)
     studies, results, found = gridworld.studies(groups), task_results(groups), aggregates(groups)
     problems = [record for record in records if record.problem]
@@ -75,9 +58,10 @@ def _write_files(
         parts += more_parts
         tables += more_tables
     if pictures:
-        _draw(studies, results, found, out)
-        for picture in page.pictures_of(parts):
-            picture.drawing.save(out / picture.name)
+        with page.writing(out):
+            _draw(studies, results, found, out)
+            for picture in page.pictures_of(parts):
+                picture.drawing.save(out / picture.name)
     parts.append(sections.coverage_section(groups, problems, out))
     if groups:
         parts.append(sections.runs_section(groups, out))
@@ -89,8 +73,7 @@ def _write_files(
         "runs.csv": runs_csv(records, studies),
         "report.html": page.render(title, _lead(records), parts, switch=curves),
     }
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
+    page.write_files(out, texts)
     return out / "report.html"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from peer_rl.errors import ConfigError, PeerError
+from peer_rl.errors import ConfigError
 from peer_rl.plugin import Features
 from peer_rl.plugin.check import check_critic
 from peer_rl.plugin.diagnostics import Report, diagnose_features, drd
@@ -236,11 +236,7 @@ def write_xray(found: XRay, out: Path) -> Path:
     ]
     lead = f"{found.about}.{reward} Made by peer-rl {__version__}."
     text = page.render(f"X-ray of a {found.name} critic", lead, sections, switch=False)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "xray.html").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PeerError(f"cannot write the page into {out} ({error.strerror}); choose another --out") from error
+    page.write_files(out, {"xray.html": text})
     return out / "xray.html"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from peer_rl.errors import ConfigError
+from peer_rl.packages import from_extra
 from peer_rl.plugin import (
     DEFAULT_BETA,
     NAMES,
@@ -29,16 +30,12 @@ from peer_rl.plugin import (
     wrap,
 )
 
-try:
+with from_extra("sb3", "peer_rl.integrations.sb3"):
     import sb3_contrib
     import stable_baselines3
     from stable_baselines3 import HerReplayBuffer
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-except ModuleNotFoundError as error:
-    raise ConfigError(
-        f"peer_rl.integrations.sb3 needs {error.name}; install it with: pip install 'peer-rl[sb3]'"
-    ) from error
 
 from peer_rl.sb3.callback import RepresentationCallback, representation
 from peer_rl.sb3.hooks import CriticPasses, adapts, critic_and_target, last_layers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
@@ -37,6 +37,10 @@ class AgentEntry:
 
     settings: type[Any]
     """Dataclass of the agent's own hyper-parameters."""
+    learning: type[Any]
+    """Dataclass of replay and update schedule."""
+    protocol: type[Any]
+    """Dataclass of evaluation, diagnostics and logging."""
     actions: str
     """Kind of action space it acts in: discrete, continuous, or either."""
     observations: str
@@ -49,10 +53,6 @@ class AgentEntry:
     """Whether the paper combines it with PEER."""
     td_target: bool = True
     """Whether it learns from a TD target; without one there is nothing for PEER to regularize."""
-    learning: type[Any] = LearningConfig
-    """Dataclass of replay and update schedule."""
-    protocol: type[Any] = ProtocolConfig
-    """Dataclass of evaluation, diagnostics and logging."""
     packages: tuple[str, ...] = ()
     """Packages that it comes from, if it is not ours."""
     scripted: bool = False
@@ -61,10 +61,6 @@ class AgentEntry:
     def fits(self, *, actions: str, observations: str) -> bool:
         """Whether it can act in an environment with such spaces."""
         return self.actions in (actions, "either") and self.observations in (observations, "either")
-
-    def on_frames(self, about: str) -> AgentEntry:
-        """The same agent on frames."""
-        return replace(self, observations="frames", about=about)
 
     @property
     def beta_origin(self) -> str:
@@ -81,227 +77,128 @@ class AgentEntry:
         return not (self.packages or self.scripted)
 
 
-_TD_MPC = AgentEntry(
-    settings=TDMPCConfig,
-    actions="continuous",
-    observations="vectors",
-    beta=5e-4,
-    about="Planning in a latent model learned with the TD loss, from state",
-    learning=TDMPCLearning,
-    protocol=TDMPCProtocol,
-)
-_PLANET = AgentEntry(
-    settings=PlaNetConfig,
-    actions="continuous",
-    observations="vectors",
-    beta=0.0,
-    about="A world model and the cross-entropy method, from state",
-    backbone=False,
-    td_target=False,
-    learning=PlaNetLearning,
-    protocol=WorldModelProtocol,
-)
-_DREAMER = AgentEntry(
-    settings=DreamerConfig,
-    actions="continuous",
-    observations="vectors",
-    beta=0.0,
-    about="A world model and a policy learned in imagination, from state",
-    backbone=False,
-    td_target=False,
-    learning=DreamerLearning,
-    protocol=WorldModelProtocol,
-)
-_DREAMER_V2 = AgentEntry(
-    settings=DreamerV2Config,
-    actions="either",
-    observations="vectors",
-    beta=0.0,
-    about="Dreamer with categorical states, KL balancing and a slow critic, from state",
-    backbone=False,
-    td_target=False,
-    learning=DreamerV2Learning,
-    protocol=WorldModelProtocol,
-)
-
 AGENTS: dict[str, AgentEntry] = {
     "dqn": AgentEntry(
-        settings=DQNConfig,
-        actions="discrete",
-        observations="either",
-        beta=5e-4,
+        DQNConfig, DQNLearning, ProtocolConfig, actions="discrete", observations="either", beta=5e-4,
         about="Deep Q-learning: the paper's grid-world agent, and its efficient DQN on Atari",
-        learning=DQNLearning,
     ),
     "drq-dqn": AgentEntry(
-        settings=DrQDQNConfig,
-        actions="discrete",
-        observations="frames",
-        beta=5e-4,
+        DrQDQNConfig, DrQDQNLearning, ProtocolConfig, actions="discrete", observations="frames", beta=5e-4,
         about="Efficient DQN on augmented frames: the paper's DrQ on Atari",
-        learning=DrQDQNLearning,
     ),
     "td3": AgentEntry(
-        settings=TD3Config,
-        actions="continuous",
-        observations="vectors",
-        beta=5e-4,
+        TD3Config, StateLearning, StateProtocol, actions="continuous", observations="vectors", beta=5e-4,
         about="Twin critics, delayed actor, smoothed target: the paper's backbone from state",
-        learning=StateLearning,
-        protocol=StateProtocol,
     ),
     "metd3": AgentEntry(
-        settings=METD3Config,
-        actions="continuous",
-        observations="vectors",
-        beta=0.0,
+        METD3Config, StateLearning, StateProtocol, actions="continuous", observations="vectors", beta=0.0,
         about="TD3 with one dropout mask on critic and target, the paper's baseline",
-        learning=StateLearning,
-        protocol=StateProtocol,
     ),
     "sac": AgentEntry(
-        settings=SACConfig,
-        actions="continuous",
-        observations="vectors",
-        beta=5e-4,
+        SACConfig, StateLearning, StateProtocol, actions="continuous", observations="vectors", beta=5e-4,
         backbone=False,
         about="Soft actor-critic with a learned temperature",
-        learning=StateLearning,
-        protocol=StateProtocol,
     ),
     "redq": AgentEntry(
-        settings=REDQConfig,
-        actions="continuous",
-        observations="vectors",
-        beta=5e-4,
+        REDQConfig, REDQLearning, StateProtocol, actions="continuous", observations="vectors", beta=5e-4,
         backbone=False,
         about="SAC with ten critics and twenty updates a step",
-        learning=REDQLearning,
-        protocol=StateProtocol,
     ),
     "curl-sac": AgentEntry(
-        settings=CURLSACConfig,
-        actions="continuous",
-        observations="frames",
-        beta=5e-4,
+        CURLSACConfig, CURLSACLearning, ProtocolConfig, actions="continuous", observations="frames", beta=5e-4,
         about="SAC on random crops with CURL's contrastive loss, the paper's backbone on DMControl",
-        learning=CURLSACLearning,
     ),
     "drq-sac": AgentEntry(
-        settings=DrQSACConfig,
-        actions="continuous",
-        observations="frames",
-        beta=5e-4,
+        DrQSACConfig, DrQSACLearning, ProtocolConfig, actions="continuous", observations="frames", beta=5e-4,
         about="SAC with losses and targets over random shifts: the paper's DrQ on DMControl",
-        learning=DrQSACLearning,
     ),
     "sac-ae": AgentEntry(
-        settings=SACAEConfig,
-        actions="continuous",
-        observations="frames",
-        beta=5e-4,
+        SACAEConfig, SACAELearning, ProtocolConfig, actions="continuous", observations="frames", beta=5e-4,
         backbone=False,
         about="SAC whose encoder also learns to reconstruct the frames",
-        learning=SACAELearning,
     ),
     "drq-v2": AgentEntry(
-        settings=DrQv2Config,
-        actions="continuous",
-        observations="frames",
-        beta=5e-4,
+        DrQv2Config, DrQv2Learning, ProtocolConfig, actions="continuous", observations="frames", beta=5e-4,
         backbone=False,
         about="Deterministic actor and twin critics on randomly shifted frames, n-step returns",
-        learning=DrQv2Learning,
     ),
-    "td-mpc": _TD_MPC,
-    "td-mpc-pixels": replace(
-        _TD_MPC, observations="frames", about="The same on randomly shifted frames: the paper's TD-MPC on DMControl"
+    "td-mpc": AgentEntry(
+        TDMPCConfig, TDMPCLearning, TDMPCProtocol, actions="continuous", observations="vectors", beta=5e-4,
+        about="Planning in a latent model learned with the TD loss, from state",
+    ),
+    "td-mpc-pixels": AgentEntry(
+        TDMPCConfig, TDMPCLearning, TDMPCProtocol, actions="continuous", observations="frames", beta=5e-4,
+        about="The same on randomly shifted frames: the paper's TD-MPC on DMControl",
     ),
     "rainbow": AgentEntry(
-        settings=RainbowConfig,
-        actions="discrete",
-        observations="either",
-        beta=0.0,
+        RainbowConfig, RainbowLearning, ProtocolConfig, actions="discrete", observations="either", beta=0.0,
         about="Data-efficient Rainbow, the paper's baseline on Atari",
-        learning=RainbowLearning,
     ),
     "curl-rainbow": AgentEntry(
-        settings=CURLRainbowConfig,
-        actions="discrete",
-        observations="frames",
-        beta=5e-4,
+        CURLRainbowConfig, RainbowLearning, ProtocolConfig, actions="discrete", observations="frames", beta=5e-4,
         about="Rainbow with CURL's contrastive loss, the paper's backbone on Atari",
-        learning=RainbowLearning,
     ),
-    "planet": _PLANET,
-    "planet-pixels": replace(
-        _PLANET, observations="frames", about="The same on frames: the paper's PlaNet on DMControl"
+    "planet": AgentEntry(
+        PlaNetConfig, PlaNetLearning, WorldModelProtocol, actions="continuous", observations="vectors", beta=0.0,
+        backbone=False, td_target=False,
+        about="A world model and the cross-entropy method, from state",
     ),
-    "dreamer": _DREAMER,
-    "dreamer-pixels": replace(
-        _DREAMER, observations="frames", about="The same on frames: the paper's Dreamer on DMControl"
+    "planet-pixels": AgentEntry(
+        PlaNetConfig, PlaNetLearning, WorldModelProtocol, actions="continuous", observations="frames", beta=0.0,
+        backbone=False, td_target=False,
+        about="The same on frames: the paper's PlaNet on DMControl",
     ),
-    "dreamer-v2": _DREAMER_V2,
-    "dreamer-v2-pixels": replace(
-        _DREAMER_V2, observations="frames", about="The same on frames: the paper's Dreamer-V2"
+    "dreamer": AgentEntry(
+        DreamerConfig, DreamerLearning, WorldModelProtocol, actions="continuous", observations="vectors", beta=0.0,
+        backbone=False, td_target=False,
+        about="A world model and a policy learned in imagination, from state",
+    ),
+    "dreamer-pixels": AgentEntry(
+        DreamerConfig, DreamerLearning, WorldModelProtocol, actions="continuous", observations="frames", beta=0.0,
+        backbone=False, td_target=False,
+        about="The same on frames: the paper's Dreamer on DMControl",
+    ),
+    "dreamer-v2": AgentEntry(
+        DreamerV2Config, DreamerV2Learning, WorldModelProtocol, actions="either", observations="vectors", beta=0.0,
+        backbone=False, td_target=False,
+        about="Dreamer with categorical states, KL balancing and a slow critic, from state",
+    ),
+    "dreamer-v2-pixels": AgentEntry(
+        DreamerV2Config, DreamerV2Learning, WorldModelProtocol, actions="either", observations="frames", beta=0.0,
+        backbone=False, td_target=False,
+        about="The same on frames: the paper's Dreamer-V2",
     ),
     "ppo": AgentEntry(
-        settings=PPOConfig,
-        actions="either",
-        observations="vectors",
-        beta=0.0,
+        PPOConfig, OnPolicyLearningConfig, OnPolicyProtocolConfig, actions="either", observations="vectors", beta=0.0,
+        td_target=False, packages=("stable-baselines3",),
         about="Proximal policy optimisation, Stable-Baselines3's, with Baselines' settings",
-        td_target=False,
-        learning=OnPolicyLearningConfig,
-        protocol=OnPolicyProtocolConfig,
-        packages=("stable-baselines3",),
     ),
     "trpo": AgentEntry(
-        settings=TRPOConfig,
-        actions="either",
-        observations="vectors",
-        beta=0.0,
+        TRPOConfig, OnPolicyLearningConfig, OnPolicyProtocolConfig, actions="either", observations="vectors", beta=0.0,
+        td_target=False, packages=("stable-baselines3", "sb3-contrib"),
         about="Trust region policy optimisation, sb3-contrib's, with Baselines' settings",
-        td_target=False,
-        learning=OnPolicyLearningConfig,
-        protocol=OnPolicyProtocolConfig,
-        packages=("stable-baselines3", "sb3-contrib"),
     ),
-}
+}  # fmt: skip
 
 
 SCRIPTED: dict[str, AgentEntry] = {
     "sb3-script": AgentEntry(
-        settings=ScriptConfig,
-        actions="either",
-        observations="either",
-        beta=5e-4,
+        ScriptConfig, ScriptLearning, ModelProtocol, actions="either", observations="either", beta=5e-4, scripted=True,
         about="A Stable-Baselines3 model that a user's script makes",
-        learning=ScriptLearning,
-        protocol=ModelProtocol,
-        scripted=True,
     ),
     "script": AgentEntry(
-        settings=ScriptConfig,
-        actions="either",
-        observations="either",
-        beta=5e-4,
-        about="A training function of a user's script",
-        learning=ScriptLearning,
-        protocol=FunctionProtocol,
+        ScriptConfig, ScriptLearning, FunctionProtocol, actions="either", observations="either", beta=5e-4,
         scripted=True,
+        about="A training function of a user's script",
     ),
-}
+}  # fmt: skip
 """Agents of ``peer-rl compare``; ``peer-rl train`` does not list them."""
 
 
 CUSTOM = AgentEntry(
-    settings=CustomConfig,
-    actions="either",
-    observations="either",
-    beta=5e-4,
+    CustomConfig, LearningConfig, ProtocolConfig, actions="either", observations="either", beta=5e-4,
     about="An agent of your own, named as module:Class",
-)
+)  # fmt: skip
 """Every agent named as module:Class; nothing is imported to read its settings."""
 
 

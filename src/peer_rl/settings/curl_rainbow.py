@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import (
-    CURL_RAINBOW_CODE,
-    TABLE_ATARI_CURL,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    of,
-)
+from peer_rl.settings.fields import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, check, of
 from peer_rl.settings.rainbow import RainbowConfig
 
 
@@ -34,7 +27,9 @@ class CURLRainbowConfig(RainbowConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative("contrastive", self.contrastive)
-        for name in ("contrastive_hidden", "contrastive_units", "sharpness", "crop_margin"):
-            check_positive(name, getattr(self, name))
-        check_fraction("momentum", self.momentum, above_zero=True)
+        check(
+            self,
+            not_negative="contrastive",
+            positive="contrastive_hidden contrastive_units sharpness crop_margin",
+            positive_fraction="momentum",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, TABLE_DMC_CURL, check_positive, of, part
+from peer_rl.settings.fields import CURL_CODE, TABLE_DMC_CURL, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
@@ -48,8 +48,7 @@ class CURLSACConfig(PixelSACConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("crop", self.crop)
-        check_positive("contrastive_learning_rate", self.contrastive_learning_rate)
+        check(self, positive="crop contrastive_learning_rate")
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import (
-    TABLE_ATARI_DRQ,
-    TABLE_GRIDWORLD,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import TABLE_ATARI_DRQ, TABLE_GRIDWORLD, check, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -59,14 +51,13 @@ class DQNConfig:
     """The convolutions in front of it, for observations that are frames."""
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "adam_epsilon", "target_every", "epsilon_steps"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("weight_decay", self.weight_decay)
-        if self.max_gradient_norm is not None:
-            check_positive("max_gradient_norm", self.max_gradient_norm)
-        check_fraction("tau", self.tau, above_zero=True)
-        for name in ("epsilon_start", "epsilon_final", "epsilon_eval"):
-            check_fraction(name, getattr(self, name))
+        check(
+            self,
+            positive="learning_rate adam_epsilon target_every epsilon_steps max_gradient_norm",
+            not_negative="weight_decay",
+            positive_fraction="tau",
+            fraction="epsilon_start epsilon_final epsilon_eval",
+        )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.world_model import DREAMER_CODE, RSSMConfig, WorldModelConfig, WorldModelLearning
 
 
@@ -33,13 +33,14 @@ class BehaviourConfig(WorldModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("actor_learning_rate", "critic_learning_rate", "behaviour_epsilon", "imagined_steps"):
-            check_positive(name, getattr(self, name))
-        for name in ("actor_layers", "critic_layers"):
-            check_positive(name, getattr(self, name))
-        check_fraction("imagined_discount", self.imagined_discount, above_zero=True)
-        check_fraction("return_lambda", self.return_lambda)
-        check_not_negative("exploration_noise", self.exploration_noise)
+        check(
+            self,
+            positive="actor_learning_rate critic_learning_rate behaviour_epsilon imagined_steps actor_layers "
+            "critic_layers",
+            positive_fraction="imagined_discount",
+            fraction="return_lambda",
+            not_negative="exploration_noise",
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from peer_rl.settings.dreamer import BehaviourConfig
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.world_model import DREAMER_V2_CODE, RSSMConfig, WorldModelLearning
 
 
@@ -58,10 +58,9 @@ class DreamerV2Config(BehaviourConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("slow_critic_every", self.slow_critic_every)
-        check_fraction("weight_decay", self.weight_decay)
-        check_not_negative("entropy_weight", self.entropy_weight)
-        check_positive("least_action_std", self.least_action_std)
+        check(
+            self, positive="slow_critic_every least_action_std", fraction="weight_decay", not_negative="entropy_weight"
+        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.dqn import DQNConfig
-from peer_rl.settings.fields import DOPAMINE, TABLE_ATARI_DRQ, check_fraction, check_not_negative, of, part
+from peer_rl.settings.fields import DOPAMINE, TABLE_ATARI_DRQ, check, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -38,9 +38,7 @@ class DrQDQNConfig(DQNConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("shift", "intensity", "rotation"):
-            check_not_negative(name, getattr(self, name))
-        check_fraction("flip", self.flip)
+        check(self, not_negative="shift intensity rotation", fraction="flip")
 
 
 @dataclass(frozen=True)

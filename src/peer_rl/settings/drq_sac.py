@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import (
-    CURL_CODE,
-    DRQ_CODE,
-    TABLE_DMC_CURL,
-    TABLE_DMC_DRQ,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import CURL_CODE, DRQ_CODE, TABLE_DMC_CURL, TABLE_DMC_DRQ, check, of, part
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -49,8 +40,7 @@ class DrQSACConfig(PixelSACConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("views", self.views)
-        check_not_negative("shift", self.shift)
+        check(self, positive="views", not_negative="shift")
 
 
 @dataclass(frozen=True)

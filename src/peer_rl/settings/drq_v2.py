@@ -6,16 +6,7 @@ from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import (
-    CURL_CODE,
-    DRQ_V2_CODE,
-    TABLE_DMC_CURL,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import CURL_CODE, DRQ_V2_CODE, TABLE_DMC_CURL, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC
 from peer_rl.settings.run import LearningConfig
@@ -51,11 +42,12 @@ class DrQv2Config:
     """The convolutions."""
 
     def __post_init__(self) -> None:
-        for name in ("actor_learning_rate", "critic_learning_rate", "noise_steps", "latent"):
-            check_positive(name, getattr(self, name))
-        check_fraction("tau", self.tau, above_zero=True)
-        for name in ("noise_start", "noise_final", "smoothing_clip", "shift"):
-            check_not_negative(name, getattr(self, name))
+        check(
+            self,
+            positive="actor_learning_rate critic_learning_rate noise_steps latent",
+            positive_fraction="tau",
+            not_negative="noise_start noise_final smoothing_clip shift",
+        )
         if self.noise_final > self.noise_start:
             raise ConfigError(f"noise_final must be at most noise_start, but is {self.noise_final}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field, fields, is_dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from peer_rl.errors import ConfigError
@@ -73,3 +74,23 @@ def check_fraction(name: str, value: float, *, above_zero: bool = False) -> None
     low_ok = value > 0 if above_zero else value >= 0
     if not (low_ok and value <= 1):
         raise ConfigError(f"{name} must be in {'(0' if above_zero else '[0'}, 1], but is {value}")
+
+
+def check(
+    settings: Any,
+    *,
+    positive: str = "",
+    not_negative: str = "",
+    fraction: str = "",
+    positive_fraction: str = "",
+    prefix: str = "",
+) -> None:
+    """Check settings, named in strings with spaces between them; None is fine. Errors have ``prefix`` before a name."""
+    kinds = (
+        (check_positive, positive), (check_not_negative, not_negative), (check_fraction, fraction),
+        (partial(check_fraction, above_zero=True), positive_fraction),
+    )  # fmt: skip
+    for check_one, names in kinds:
+        for name in names.split():
+            if (value := getattr(settings, name)) is not None:
+                check_one(prefix + name, value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import SECTION_PYBULLET, check_fraction, check_not_negative, check_positive, of
+from peer_rl.settings.fields import SECTION_PYBULLET, check, check_fraction, check_not_negative, check_positive, of
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,7 @@ class OnPolicyProtocolConfig:
     """Least number of agent steps of the evaluation at the end of training."""
 
     def __post_init__(self) -> None:
-        check_not_negative("eval_every", self.eval_every)
-        check_positive("eval_episodes", self.eval_episodes)
-        check_not_negative("final_episodes", self.final_episodes)
-        check_not_negative("final_steps", self.final_steps)
+        check(self, not_negative="eval_every final_episodes final_steps", positive="eval_episodes")
 
 
 def check_common(settings: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, check_fraction, check_positive, of, part
+from peer_rl.settings.fields import CURL_CODE, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.sac import SACConfig
 
@@ -35,5 +35,4 @@ class PixelSACConfig(SACConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fraction("encoder_tau", self.encoder_tau, above_zero=True)
-        check_positive("latent", self.latent)
+        check(self, positive_fraction="encoder_tau", positive="latent")

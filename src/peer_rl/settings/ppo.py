@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check
 from peer_rl.settings.on_policy import check_common
 
 
@@ -45,10 +45,11 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         check_common(self)
-        for name in ("minibatches", "epochs", "clip_range", "lr_decay_steps", "max_grad_norm"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("entropy_weight", self.entropy_weight)
-        check_not_negative("value_weight", self.value_weight)
+        check(
+            self,
+            positive="minibatches epochs clip_range lr_decay_steps max_grad_norm",
+            not_negative="entropy_weight value_weight",
+        )
         if self.batch_steps % self.minibatches or self.batch_steps < 2 * self.minibatches:
             raise ConfigError(
                 f"batch_steps {self.batch_steps} cannot be split into {self.minibatches} equal minibatches of "

@@ -7,15 +7,7 @@ from typing import Literal
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import (
-    CURL_RAINBOW_CODE,
-    TABLE_ATARI_CURL,
-    check_fraction,
-    check_not_negative,
-    check_positive,
-    of,
-    part,
-)
+from peer_rl.settings.fields import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, check, of, part
 from peer_rl.settings.replay import PrioritisedConfig
 
 
@@ -68,13 +60,12 @@ class RainbowConfig:
     """The convolutions."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "learning_rate", "adam_epsilon", "max_gradient_norm", "target_every", "hidden", "epsilon_steps",
-        ):  # fmt: skip
-            check_positive(name, getattr(self, name))
-        check_not_negative("noise", self.noise)
-        for name in ("epsilon_start", "epsilon_final", "epsilon_eval"):
-            check_fraction(name, getattr(self, name))
+        check(
+            self,
+            positive="learning_rate adam_epsilon max_gradient_norm target_every hidden epsilon_steps",
+            not_negative="noise",
+            fraction="epsilon_start epsilon_final epsilon_eval",
+        )
         if self.atoms < 2 or not self.lowest_return < self.highest_return:
             raise ConfigError(
                 f"a distribution needs two atoms and a lowest_return below highest_return, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_fraction, check_positive
+from peer_rl.settings.fields import check, check_positive
 from peer_rl.settings.run import LearningConfig
 
 
@@ -25,10 +25,7 @@ class PrioritisedConfig(LearningConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fraction("priority_exponent", self.priority_exponent)
-        check_fraction("importance_start", self.importance_start)
-        check_fraction("importance_final", self.importance_final)
-        check_positive("importance_steps", self.importance_steps)
+        check(self, fraction="priority_exponent importance_start importance_final", positive="importance_steps")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from peer_rl.settings.fields import (
     EVERY_CODE,
     SECTION_PYBULLET,
     TABLE_STATE,
-    check_fraction,
-    check_not_negative,
-    check_positive,
+    check,
     of,
 )
 
@@ -54,11 +52,12 @@ class LearningConfig:
     """Discount every reward of an n-step return by gamma^n instead of gamma^k: a bug of the PEER authors' code."""
 
     def __post_init__(self) -> None:
-        check_fraction("gamma", self.gamma, above_zero=True)
-        for name in ("n_step", "batch_size", "buffer_size", "update_every", "updates"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("start_steps", self.start_steps)
-        check_not_negative("pretrain", self.pretrain)
+        check(
+            self,
+            positive_fraction="gamma",
+            positive="n_step batch_size buffer_size update_every updates",
+            not_negative="start_steps pretrain",
+        )
         if self.batch_size > self.buffer_size:
             raise ConfigError(f"batch_size {self.batch_size} is more than buffer_size {self.buffer_size} can hold")
 
@@ -94,12 +93,11 @@ class ProtocolConfig:
     """Least number of agent steps of the evaluation at the end of training."""
 
     def __post_init__(self) -> None:
-        check_not_negative("eval_every", self.eval_every)
-        check_not_negative("diagnose_every", self.diagnose_every)
-        check_positive("eval_episodes", self.eval_episodes)
-        check_positive("log_every", self.log_every)
-        check_not_negative("final_episodes", self.final_episodes)
-        check_not_negative("final_steps", self.final_steps)
+        check(
+            self,
+            not_negative="eval_every diagnose_every final_episodes final_steps",
+            positive="eval_episodes log_every",
+        )
 
 
 @dataclass(frozen=True)
@@ -164,20 +162,14 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     """Evaluation, diagnostics and logging."""
 
     def __post_init__(self) -> None:
-        check_not_negative("seed", self.seed)
-        if self.beta != "auto":
-            check_not_negative("beta", self.beta)
+        check(
+            self,
+            positive="threads steps episodes max_episode_steps action_repeat image_size frame_stack",
+            not_negative="seed beta_rate" if self.beta == "auto" else "seed beta beta_rate",
+            fraction="sticky_actions",
+        )
         if self.beta_target is not None and not -1 <= self.beta_target <= 1:
             raise ConfigError(f"beta_target must be a cosine, in [-1, 1], but is {self.beta_target}")
-        if self.beta_rate is not None:
-            check_not_negative("beta_rate", self.beta_rate)
-        if self.sticky_actions is not None:
-            check_fraction("sticky_actions", self.sticky_actions)
-        check_positive("threads", self.threads)
-        for name in ("steps", "episodes", "max_episode_steps", "action_repeat", "image_size", "frame_stack"):
-            value = getattr(self, name)
-            if value is not None:
-                check_positive(name, value)
         if (self.steps is None) == (self.episodes is None):
             raise ConfigError(
                 f"give one budget, steps or episodes, not {self.steps} steps and {self.episodes} episodes"

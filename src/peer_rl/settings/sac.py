@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import SB3_SAC, TABLE_STATE, check_fraction, check_positive, of, part
+from peer_rl.settings.fields import SB3_SAC, TABLE_STATE, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
@@ -46,16 +46,12 @@ class SACConfig:
     """The critics' networks."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "actor_learning_rate",
-            "critic_learning_rate",
-            "temperature_learning_rate",
-            "initial_temperature",
-            "target_every",
-            "policy_every",
-        ):
-            check_positive(name, getattr(self, name))
-        check_fraction("tau", self.tau, above_zero=True)
+        check(
+            self,
+            positive="actor_learning_rate critic_learning_rate temperature_learning_rate initial_temperature "
+            "target_every policy_every",
+            positive_fraction="tau",
+        )
         if not 0 <= self.temperature_beta1 < 1:
             raise ConfigError(f"temperature_beta1 must be in [0, 1), but is {self.temperature_beta1}")
         if not self.log_std_low < self.log_std_high:

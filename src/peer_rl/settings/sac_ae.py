@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, SAC_AE_CODE, TABLE_DMC_CURL, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import CURL_CODE, SAC_AE_CODE, TABLE_DMC_CURL, check, of, part
 from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -40,9 +40,7 @@ class SACAEConfig(PixelSACConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("reconstruction_learning_rate", self.reconstruction_learning_rate)
-        check_not_negative("latent_penalty", self.latent_penalty)
-        check_not_negative("decoder_decay", self.decoder_decay)
+        check(self, positive="reconstruction_learning_rate", not_negative="latent_penalty decoder_decay")
 
 
 @dataclass(frozen=True)

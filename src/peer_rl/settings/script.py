@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check_not_negative, check_positive
+from peer_rl.settings.fields import check
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,4 @@ class ModelProtocol:
     """Diagnoses of the representation during training, evenly spaced; 0 for none."""
 
     def __post_init__(self) -> None:
-        for name in ("evaluations", "eval_episodes", "final_episodes"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("diagnoses", self.diagnoses)
+        check(self, positive="evaluations eval_episodes final_episodes", not_negative="diagnoses")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import TABLE_STATE, TD3_INIT, check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import TABLE_STATE, TD3_INIT, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 
@@ -34,9 +34,9 @@ class TD3Config:
     """The critics' networks."""
 
     def __post_init__(self) -> None:
-        check_positive("actor_learning_rate", self.actor_learning_rate)
-        check_positive("critic_learning_rate", self.critic_learning_rate)
-        check_fraction("tau", self.tau, above_zero=True)
-        check_positive("policy_every", self.policy_every)
-        for name in ("exploration_noise", "smoothing_noise", "smoothing_clip"):
-            check_not_negative(name, getattr(self, name))
+        check(
+            self,
+            positive="actor_learning_rate critic_learning_rate policy_every",
+            positive_fraction="tau",
+            not_negative="exploration_noise smoothing_noise smoothing_clip",
+        )

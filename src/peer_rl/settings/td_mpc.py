@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 
@@ -33,10 +33,13 @@ class PlannerConfig:
     """Standard deviation of the first iteration's actions, and the largest of any."""
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "samples", "elites", "iterations", "std_start"):
-            check_positive(f"planner.{name}", getattr(self, name))
-        check_not_negative("planner.temperature", self.temperature)
-        check_fraction("planner.momentum", self.momentum)
+        check(
+            self,
+            positive="horizon samples elites iterations std_start",
+            not_negative="temperature",
+            fraction="momentum",
+            prefix="planner.",
+        )
         if self.elites > self.samples:
             raise ConfigError(f"planner.elites must be at most planner.samples, {self.samples}, but is {self.elites}")
 
@@ -99,16 +102,14 @@ class TDMPCConfig:
     """The convolutions, for observations that are frames."""
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "max_gradient_norm", "target_every", "largest_loss", "schedule_steps"):
-            check_positive(name, getattr(self, name))
-        for name in ("latent", "encoder_hidden", "hidden"):
-            check_positive(name, getattr(self, name))
-        for name in ("tau", "decay", "planning_discount"):
-            check_fraction(name, getattr(self, name), above_zero=True)
-        for name in ("consistency_weight", "reward_weight", "value_weight", "policy_fraction"):
-            check_not_negative(name, getattr(self, name))
-        for name in ("smoothing_noise", "smoothing_clip", "noise_start", "noise_final", "shift"):
-            check_not_negative(name, getattr(self, name))
+        check(
+            self,
+            positive="learning_rate max_gradient_norm target_every largest_loss schedule_steps latent "
+            "encoder_hidden hidden",
+            positive_fraction="tau decay planning_discount",
+            not_negative="consistency_weight reward_weight value_weight policy_fraction smoothing_noise "
+            "smoothing_clip noise_start noise_final shift",
+        )
         if self.noise_final > self.noise_start:
             raise ConfigError(f"noise_final must be at most noise_start, but is {self.noise_final}")
 

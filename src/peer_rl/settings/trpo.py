@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of
+from peer_rl.settings.fields import check, of
 from peer_rl.settings.on_policy import check_common
 
 
@@ -45,10 +45,12 @@ class TRPOConfig:
 
     def __post_init__(self) -> None:
         check_common(self)
-        for name in ("max_kl", "cg_iterations", "line_search_tries", "value_epochs", "value_minibatch"):
-            check_positive(name, getattr(self, name))
-        check_not_negative("cg_damping", self.cg_damping)
-        check_fraction("line_search_shrink", self.line_search_shrink, above_zero=True)
+        check(
+            self,
+            positive="max_kl cg_iterations line_search_tries value_epochs value_minibatch",
+            not_negative="cg_damping",
+            positive_fraction="line_search_shrink",
+        )
         if self.batch_steps % self.value_minibatch:
             raise ConfigError(
                 f"batch_steps {self.batch_steps} is not a multiple of value_minibatch {self.value_minibatch}; "

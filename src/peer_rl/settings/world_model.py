@@ -7,7 +7,7 @@ from typing import Literal
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check_fraction, check_not_negative, check_positive, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 
@@ -38,9 +38,7 @@ class RSSMConfig:
     """A LayerNorm over all three gates, and an update gate that starts nearly closed (Dreamer-V2)."""
 
     def __post_init__(self) -> None:
-        for name in ("belief", "hidden", "variables", "classes"):
-            check_positive(f"rssm.{name}", getattr(self, name))
-        check_not_negative("rssm.least_std", self.least_std)
+        check(self, positive="belief hidden variables classes", not_negative="least_std", prefix="rssm.")
 
 
 @dataclass(frozen=True)
@@ -93,11 +91,12 @@ class WorldModelConfig:
     """The convolutions, for observations that are frames."""
 
     def __post_init__(self) -> None:
-        for name in ("model_learning_rate", "model_epsilon", "max_gradient_norm", "units", "reward_layers"):
-            check_positive(name, getattr(self, name))
-        for name in ("free_nats", "kl_weight", "reward_weight", "end_weight", "vector_layers"):
-            check_not_negative(name, getattr(self, name))
-        check_fraction("kl_balance", self.kl_balance)
+        check(
+            self,
+            positive="model_learning_rate model_epsilon max_gradient_norm units reward_layers",
+            not_negative="free_nats kl_weight reward_weight end_weight vector_layers",
+            fraction="kl_balance",
+        )
         if not 1 <= self.image_bits <= 8:
             raise ConfigError(f"image_bits must be from 1 to 8, but is {self.image_bits}")
         if len(self.decoder_kernels) != len(self.decoder_channels) + 1:

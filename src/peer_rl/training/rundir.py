@@ -9,7 +9,6 @@ import platform
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -142,9 +141,7 @@ class RunDirectory:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         try:
             for log in self.logs.values():
                 log.close()

@@ -10,7 +10,6 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from peer_rl.errors import ConfigError, PeerError, RunError
@@ -85,12 +84,10 @@ class ScriptRun:
     def __enter__(self) -> ScriptRun:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         for log in self.run.logs.values():
             log.flush()
-        if error is not None:
+        if problem[0] is not None:
             with contextlib.suppress(PeerError, OSError):  # whatever stops the run matters more than its status
                 self.run.check_lock()
                 self.write_status("stopped")

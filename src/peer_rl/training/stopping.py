@@ -7,7 +7,7 @@ import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from peer_rl.training.files import open_regular
@@ -45,9 +45,7 @@ class StopRequest:
                     self._before[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

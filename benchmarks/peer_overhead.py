@@ -10,7 +10,7 @@ over rounds of an arm's time over the plain arm's in the same round, with a boot
 shows how precise these figures are: it should read 0.
 
 All of it is measured twice, each time in a process of its own: as `peer-rl train` runs, which asks glibc to keep
-freed memory (`peer_rl.training.memory`), and with glibc's default, which is what PEER meets in a script of your own.
+freed memory (`peer_rl.training.process`), and with glibc's default, which is what PEER meets in a script of your own.
 The table and `results/peer_overhead.json` (under `allocators`) name the two.
 """
 
@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from peer_rl.bench.updates import in_turns, ratio
 from peer_rl.plugin import PEER, CosinePEER, peer_loss
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 BATCH, OBS, ACTION, WIDTH, HEADS, GAMMA, BETA = 256, 17, 6, 256, 2, 0.99, 5e-4
 Row = dict[str, float]

@@ -25,7 +25,7 @@ from peer_rl.bench.updates import half_cheetah_agent, in_turns, random_batch
 from peer_rl.networks.mlp import CriticOutput, EnsembleCritic
 from peer_rl.plugin import terms
 from peer_rl.rng import Stream
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 BETA = 5e-4
 RESULT = Path(__file__).parent / "results" / "peer_variants.json"

@@ -9,7 +9,7 @@ its arm makes one that is not counted. `added` is the median over rounds of an a
 same round, with a bootstrap interval. The second arm, our class with beta 0, should read 0.
 
 Measured in two processes: with glibc's default, which is what a script of yours gets, and after
-``peer_rl.training.memory.keep_freed_memory()``.
+``peer_rl.training.process.keep_freed_memory()``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What numbers below 1.2e-38 cost an update, which training flushes to zero (`peer_rl/training/processor.py`).
+"""What numbers below 1.2e-38 cost an update, which training flushes to zero (`peer_rl/training/process.py`).
 
     python benchmarks/subnormals.py
 
@@ -27,7 +27,7 @@ from peer_rl.bench.updates import in_turns, ratio
 from peer_rl.networks.optimizer import Adam
 from peer_rl.settings import configure
 from peer_rl.training.loop import Trainer
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 from peer_rl.training.rundir import RunDirectory
 
 CASES = {

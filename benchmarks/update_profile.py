@@ -34,7 +34,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 RESULT = Path(__file__).parent / "results" / "update_profile.json"
 CPU = torch.device("cpu")

@@ -72,7 +72,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 def more_settings(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Adds a block to a suite's settings: ``more_settings("gym", {"steps": 10}, profile="smoke")``."""
     from peer_rl.settings import suites
-    from peer_rl.settings.layers import Value
+    from peer_rl.settings.suites import Value
 
     def add(suite: str, values: dict[str, Any], **selectors: Any) -> None:
         before = suites._blocks

@@ -21,7 +21,7 @@ import torch
 from peer_rl.envs.gridworld import COLUMNS, GOAL, STATES
 from peer_rl.settings import configure
 from peer_rl.training.loop import Trainer
-from peer_rl.training.processor import processor
+from peer_rl.training.process import processor
 from peer_rl.training.rundir import RunDirectory
 
 ROOT = Path(__file__).parents[1]

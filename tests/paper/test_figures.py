@@ -10,7 +10,7 @@ from synthetic import write_lines, write_run
 from peer_rl.paper import derived, suite_pictures
 from peer_rl.paper.catalogue import BETAS, CATALOGUE
 from peer_rl.paper.comparison import compare, comparison_section
-from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
+from peer_rl.paper.panels import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Choice, planned_runs
 from peer_rl.paper.published import SuiteRow, SuiteTable
 from peer_rl.report.charts import curve_chart, styles_of

@@ -12,7 +12,7 @@ from peer_rl.envs.make import env_of, spec_of
 from peer_rl.errors import ConfigError
 from peer_rl.settings import AGENTS, as_dict, configure, from_dict, variant
 from peer_rl.settings.environment import picture_of, task_of
-from peer_rl.settings.layers import Frames
+from peer_rl.settings.suites import Frames
 from peer_rl.settings.tasks import Picture
 from peer_rl.training.rundir import RunDirectory
 

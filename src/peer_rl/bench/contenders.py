@@ -47,8 +47,7 @@ def run_ours(agent: str, threads: int, pace: Pace) -> None:
     """Our trainer as ``peer-rl train --beta 0`` runs it: run directory, metrics and diagnostics; evaluation off."""
     from peer_rl.settings import configure
     from peer_rl.training.loop import Trainer
-    from peer_rl.training.memory import keep_freed_memory
-    from peer_rl.training.processor import processor
+    from peer_rl.training.process import keep_freed_memory, processor
     from peer_rl.training.rundir import RunDirectory
 
     keep_freed_memory()

@@ -21,7 +21,7 @@ from peer_rl.launch.random_batches import random_frames
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 AGENTS = ("curl-sac", "drq-sac", "sac-ae", "drq-v2")
 TASK = "dmc/cartpole-swingup"

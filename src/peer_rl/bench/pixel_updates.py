@@ -16,7 +16,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 ATARI = EnvSpec((4, 84, 84), "uint8", stack=4, actions=18)
 """Road Runner's size."""

@@ -19,7 +19,7 @@ from peer_rl.launch.random_batches import random_sequences
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.settings.run import AnyRunConfig
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 AGENTS = ("td-mpc",)
 TASK = "dmc/cartpole-swingup"

@@ -25,7 +25,7 @@ from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.replay.replay import Replay
 from peer_rl.settings.replay import PrioritisedConfig
 from peer_rl.settings.run import LearningConfig
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 _CPU = torch.device("cpu")
 

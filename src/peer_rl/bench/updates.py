@@ -16,8 +16,7 @@ from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
-from peer_rl.training.memory import keep_freed_memory
-from peer_rl.training.processor import processor
+from peer_rl.training.process import keep_freed_memory, processor
 
 BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
 _CPU = torch.device("cpu")

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     """Plan, run, report, and say where everything is."""
     options = parse(ReproduceOptions, arguments, prog="peer-rl reproduce")
     _check(options)
-    from peer_rl.launch.engine import make_folder
+    from peer_rl.launch.jobs import make_folder
     from peer_rl.paper.plan import Choice, describe, estimate_plan, make_plan
 
     if not options.dry_run:

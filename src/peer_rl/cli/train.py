@@ -18,9 +18,9 @@ from peer_rl.settings import AGENTS, Origins, RunConfig, as_dict, find_agent
 from peer_rl.settings.beta import AUTO, check_weight, describe_beta
 from peer_rl.settings.environment import with_frames
 from peer_rl.settings.fields import check_not_negative
-from peer_rl.settings.layers import Value
 from peer_rl.settings.resolve import apply, canonical, defaults, option_name
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.suites import Value
 from peer_rl.settings.tasks import find_task
 from peer_rl.training.loggers import PROJECT, Mirror, TensorBoard, WandB
 from peer_rl.training.rundir import option_words

@@ -27,8 +27,7 @@ from peer_rl.training.evaluate import Evaluation, evaluate
 from peer_rl.training.extend import budget_of, extend, find_shorter
 from peer_rl.training.loggers import Mirror
 from peer_rl.training.loop import Trainer
-from peer_rl.training.memory import keep_freed_memory
-from peer_rl.training.processor import processor
+from peer_rl.training.process import keep_freed_memory, processor
 from peer_rl.training.recorder import Progress
 from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
 

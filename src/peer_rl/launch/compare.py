@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from peer_rl.errors import ConfigError, PeerError, RunError
-from peer_rl.launch.engine import EngineName, make_folder, run_jobs
-from peer_rl.launch.jobs import Job
+from peer_rl.launch.engine import EngineName, run_jobs
+from peer_rl.launch.jobs import Job, make_folder
 from peer_rl.packages import from_extra
 from peer_rl.settings import as_dict, from_dict
 from peer_rl.settings.fields import check, check_not_negative

@@ -77,8 +77,7 @@ def measure_cost(config: AnyRunConfig, *, begin: int = 0) -> Cost:
     from peer_rl.launch.random_batches import random_batch
     from peer_rl.replay.make import make_replay
     from peer_rl.rng import Stream
-    from peer_rl.training.memory import keep_freed_memory
-    from peer_rl.training.processor import processor
+    from peer_rl.training.process import keep_freed_memory, processor
 
     config = replace(config, device=resolve_device(config.device))
     keep_freed_memory()

@@ -6,24 +6,14 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol
 
 from peer_rl.errors import RunError
-from peer_rl.launch.jobs import Job, merge
+from peer_rl.launch.jobs import Ended, Job, merge
 from peer_rl.launch.progress import Board
 from peer_rl.training.files import read_json_lines
 
 EngineName = Literal["local", "ray"]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A job that needs no more care; ``reason`` says why it failed, None if it is finished."""
-
-    job: Job
-    reason: str | None = None
 
 
 class Engine(Protocol):
@@ -131,11 +121,3 @@ def _stopping_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def make_folder(runs: Path) -> None:
-    """The folder for run directories, or an error that says what to do."""
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {runs} ({error.strerror}); choose another place with --runs") from error

@@ -140,8 +140,7 @@ class _Watch:
 def _measure_pace(config: AnyRunConfig) -> tuple[float, float]:
     """Seconds per step of training and of evaluation, from a real run that learns early and is not evaluated."""
     from peer_rl.launch.api import resolve_device, trainer_of
-    from peer_rl.training.memory import keep_freed_memory
-    from peer_rl.training.processor import processor
+    from peer_rl.training.process import keep_freed_memory, processor
     from peer_rl.training.rundir import RunDirectory
 
     learning = config.learning

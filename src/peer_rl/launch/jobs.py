@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peer_rl.errors import ConfigError, PeerError
+from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.launch.child import STARTED
 from peer_rl.settings import as_dict
 from peer_rl.settings.run import AnyRunConfig
@@ -118,3 +118,19 @@ def merge(jobs: list[Job]) -> list[Job]:
             words = ", ".join(f"{name} {theirs.get(name)} and {mine.get(name)}" for name in differing)
             raise ConfigError(f"two runs would share {job.path}, but differ: {words}; give them different --runs")
     return list(kept.values())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that needs no more care; ``reason`` says why it failed, None if it is finished."""
+
+    job: Job
+    reason: str | None = None
+
+
+def make_folder(runs: Path) -> None:
+    """The folder for run directories, or an error that says what to do."""
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {runs} ({error.strerror}); choose another place with --runs") from error

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from peer_rl.launch import child
-from peer_rl.launch.engine import Ended
 from peer_rl.launch.estimate import amount, estimate_memory, resident_memory
-from peer_rl.launch.jobs import Job
+from peer_rl.launch.jobs import Ended, Job
 from peer_rl.replay.memory import available_memory
 from peer_rl.settings import find_agent
 

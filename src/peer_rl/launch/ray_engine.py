@@ -22,9 +22,8 @@ from filelock import FileLock, Timeout
 
 from peer_rl.errors import PeerError, RunError
 from peer_rl.launch import child
-from peer_rl.launch.engine import Ended, make_folder
 from peer_rl.launch.estimate import amount, estimate_memory
-from peer_rl.launch.jobs import Job
+from peer_rl.launch.jobs import Ended, Job, make_folder
 from peer_rl.launch.local_engine import reason_of
 from peer_rl.packages import from_extra
 from peer_rl.settings import find_agent

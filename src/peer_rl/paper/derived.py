@@ -10,7 +10,7 @@ import numpy as np
 
 from peer_rl.paper.catalogue import Experiment
 from peer_rl.paper.cells import Grid
-from peer_rl.paper.figures import Bars, Panel, draw_bars, draw_panels
+from peer_rl.paper.panels import Bars, Panel, draw_bars, draw_panels
 from peer_rl.paper.plan import Planned
 from peer_rl.paper.published import figures_of
 from peer_rl.report.charts import Chart, curve_chart, styles_of

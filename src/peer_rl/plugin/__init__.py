@@ -1,12 +1,11 @@
 """PEER and related regularizers: one scalar to add to a critic's loss. Imports torch and nothing else of this package.
 
 `terms` computes the regularizers from `features`, which also checks them; `constrained` adapts beta to a target cosine;
-`custom` resolves names and wraps functions. `tap` records phi of any critic and `check` reports what it would find.
+`registry` resolves names and wraps functions. `tap` records phi of any critic and `check` reports what it would find.
 `diagnostics` measures a batch of features, `layers` every hidden layer of a network.
 """
 
 from peer_rl.plugin.constrained import ConstrainedPEER
-from peer_rl.plugin.custom import NAMES, make, wrap
 from peer_rl.plugin.features import (
     DEFAULT_BETA,
     Features,
@@ -22,6 +21,7 @@ from peer_rl.plugin.features import (
     safe_norm,
     squared_head_norm,
 )
+from peer_rl.plugin.registry import NAMES, make, wrap
 from peer_rl.plugin.terms import (
     BEER,
     DR3,

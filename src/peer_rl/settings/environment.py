@@ -7,8 +7,8 @@ from dataclasses import replace
 from peer_rl.errors import ConfigError
 from peer_rl.settings.agents import find_agent
 from peer_rl.settings.fields import check_positive
-from peer_rl.settings.layers import Layer, Value
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.suites import Layer, Value
 from peer_rl.settings.tasks import Picture, Task, find_task
 
 

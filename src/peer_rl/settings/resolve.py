@@ -15,9 +15,17 @@ from peer_rl.settings.beta import AUTO, check_weight, settle_beta
 from peer_rl.settings.custom import is_custom
 from peer_rl.settings.environment import check_environment, table_layer
 from peer_rl.settings.fields import origins_of
-from peer_rl.settings.layers import Frames, Layer, Value
 from peer_rl.settings.run import AnyRunConfig, RunConfig
-from peer_rl.settings.suites import agents_of, preset_layer, presets_of, profile_layers, suite_layers
+from peer_rl.settings.suites import (
+    Frames,
+    Layer,
+    Value,
+    agents_of,
+    preset_layer,
+    presets_of,
+    profile_layers,
+    suite_layers,
+)
 from peer_rl.settings.tasks import Task, find_task
 
 Origins = dict[str, str]

@@ -7,15 +7,36 @@ Each ``[[settings]]`` says for whom it is (agents, tasks, profile or preset; wit
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
-
-from peer_rl.settings.layers import Frames, Layer, Value
+from typing import Any, NamedTuple
 
 _FILES = {"custom": "gym"}
 """Suites that share another's file."""
 _SELECTORS = ("agents", "tasks", "profile", "preset")
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A number of environment frames, for a setting that counts agent steps: the run's action repeat decides."""
+
+    count: int
+
+    def steps(self, action_repeat: int) -> int:
+        """Agent steps that show this many frames."""
+        return self.count // action_repeat
+
+
+class Value(NamedTuple):
+    """A setting and where it comes from."""
+
+    value: Any
+    origin: str
+
+
+Layer = dict[str, Value]
+"""Values at dotted paths into RunConfig."""
 
 
 @cache

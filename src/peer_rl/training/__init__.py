@@ -2,5 +2,5 @@
 
 `loop` plays and learns; `recorder` evaluates, logs and reports for every loop (`evaluate`, `loggers`, `video`), and
 `observers` adds the metrics and diagnostics of ours (`metrics`, `representation`). `rundir` and `checkpoint` keep the
-run on disk (`files`, `trees`); `memory`, `processor` set up the process.
+run on disk (`files`, `trees`); `process` sets up the process.
 """

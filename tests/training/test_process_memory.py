@@ -10,7 +10,7 @@ from running import leavings, peer_rl, tiny_config
 
 from peer_rl.cli.train import read_options
 from peer_rl.launch import api
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 
 GRID = ["dqn", "--task", "gridworld/paper", "--profile", "smoke", "--steps", "700"]
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
@@ -18,7 +18,7 @@ glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc
 FAULTS = """
 import resource, sys
 import numpy as np
-from peer_rl.training.memory import keep_freed_memory
+from peer_rl.training.process import keep_freed_memory
 kept = keep_freed_memory() if sys.argv[1] == "keep" else False
 def update():
     arrays = [np.ones(2**20) for _ in range(3)]  # 8 MiB each

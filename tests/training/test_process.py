@@ -7,7 +7,7 @@ import torch
 from running import final, tiny_run
 
 from peer_rl.networks.optimizer import Adam
-from peer_rl.training.processor import processor
+from peer_rl.training.process import processor
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 x86_or_arm = pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor cannot flush to zero")

@@ -144,7 +144,9 @@ def test_what_the_images_copy_and_run_exists(path):
 
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_the_images_shell_lines_parse(path):
-    for line in re.findall(r"^RUN (.*)$", lines_of(path), re.MULTILINE):
+    found = re.findall(r"^RUN (.*)$", lines_of(path), re.MULTILINE)
+    assert found
+    for line in found:
         subprocess.run(["sh", "-n", "-c", line], check=True)
 
 
@@ -152,7 +154,9 @@ def test_the_images_shell_lines_parse(path):
 def test_the_images_examples_are_commands_of_ours(path):
     from peer_rl.cli.train import read_options
 
-    for words in re.findall(r" peer-rl(?::cuda)? train (.*)$", (ROOT / path).read_text(), re.MULTILINE):
+    found = re.findall(r" peer-rl(?::cuda)? train (.*)$", (ROOT / path).read_text(), re.MULTILINE)
+    assert found
+    for words in found:
         read_options(words.replace("--device cuda", "").split())
 
 

@@ -10,7 +10,7 @@ from peer_rl.paper.catalogue import System
 from peer_rl.paper.plan import Planned
 from peer_rl.paper.published import PublishedSystem, Score, ScoreTable
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.statistics import SCORE, Estimate, Measure, paired_difference
+from peer_rl.report.statistics import SCORE, Estimate, Measure, last_evaluation, paired_difference
 from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task
 
@@ -26,12 +26,6 @@ def score_at(counter: str, count: int) -> Measure:
     return Measure(f"at_{count}_{counter}s", f"Score at {count:,} {counter}s", of, 1)
 
 
-def _last_evaluation(record: RunRecord) -> float:
-    rows = record.rows.get("eval", [])
-    value = rows[-1].get("mean") if rows else None
-    return float(value) if isinstance(value, int | float) else math.nan
-
-
 @dataclass(frozen=True)
 class Budget:
     """A point of training at which systems are compared."""
@@ -44,7 +38,7 @@ class Budget:
     """Whether it is what the paper says it compares, rather than what its code may have compared."""
 
 
-_LAST = Measure("last", "Last evaluation", _last_evaluation, 1)
+_LAST = Measure("last", "Last evaluation", last_evaluation, 1)
 _DMC_BUDGETS = (
     Budget("at 500,000 environment steps", score_at("frame", 500_000), 500_000),
     Budget("at 100,000 environment steps", score_at("frame", 100_000), 100_000),

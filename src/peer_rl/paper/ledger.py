@@ -32,6 +32,7 @@ from peer_rl.report.statistics import (
     column,
     improvement,
     iqm,
+    last_evaluation,
     mean_difference,
     standardised,
     suite_difference,
@@ -41,11 +42,6 @@ from peer_rl.settings.run import AnyRunConfig
 HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
 REPRESENTATION = {"cosine": "cosine", "drd": "DRD", "feature_norm": "norm of phi", "effective_rank": "effective rank"}
 _LAST_DIAGNOSTICS = 10
-
-
-def _final(record: RunRecord) -> float:
-    means = column(record.rows.get("eval", []), "mean")
-    return float(means[-1]) if means.size else math.nan
 
 
 def mean_of_last(name: str) -> Measure:
@@ -58,7 +54,7 @@ def mean_of_last(name: str) -> Measure:
     return Measure(f"last_{name}", REPRESENTATION.get(name, name), of)
 
 
-SCORES = {"last-ten": SCORE, "final": Measure("final", "Evaluation at the budget", _final, 2)}
+SCORES = {"last-ten": SCORE, "final": Measure("final", "Evaluation at the budget", last_evaluation, 2)}
 
 
 @dataclass(frozen=True)

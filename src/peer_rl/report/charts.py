@@ -68,7 +68,8 @@ def group_styles(groups: Sequence[Group]) -> Styles:
     return styles_of((group.label, labels.get(group.backbone, "") if group.backbone else "") for group in groups)
 
 
-def _rounded(values: Floats) -> list[float | None]:
+def rounded(values: Floats) -> list[float | None]:
+    """To five digits, None where there is no number."""
     return [float(f"{value:.5g}") if math.isfinite(value) else None for value in values.tolist()]
 
 
@@ -117,7 +118,7 @@ def _axes(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
             f" (no times for {absent} of {len(along)} lines)" if absent < len(along) else ": these runs have no times"
         )
         title = AXES[name] + (note if absent else "")
-        lists = [[] if x is None else _rounded(x) for x in along]
+        lists = [[] if x is None else rounded(x) for x in along]
         found[name] = {"title": title, "x": lists, "format": ".3~f" if name == "hours" else ",.0f"}
     return found
 
@@ -130,11 +131,11 @@ def _traces(curves: Sequence[Curve], styles: Styles) -> list[dict[str, Any]]:
         colour, dash = styles[curve.label]
         label = "<br>".join(_lines(curve.name))
         shared = {"type": "scatter", "legendgroup": label, "name": label, "mode": "lines"}
-        ring = [*_rounded(curve.high), *_rounded(curve.low)[::-1]]
+        ring = [*rounded(curve.high), *rounded(curve.low)[::-1]]
         fill = {"fill": "toself", "fillcolor": f"{colour}33", "line": {"width": 0}, "hoverinfo": "skip"}
         bands.append({**shared, **fill, "y": ring, "showlegend": False})
         pen = {"color": colour, "width": 2, "dash": _PLOTLY_DASHES[dash]}
-        line = {**shared, "y": _rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"}
+        line = {**shared, "y": rounded(curve.mean), "line": pen, "hovertemplate": "%{y:.5g}"}
         if curve.x.size == 1:  # a line of one point would not be seen, nor its dashes
             line |= {"mode": "lines+markers", "marker": {"symbol": "circle" if dash == "solid" else "circle-open"}}
         lines.append(line)
@@ -190,7 +191,7 @@ def curve_chart(
     figure: dict[str, Any] = {"data": data, "layout": layout, "ends": ends, "along": x}
     if x:
         for curve, band, mean in zip(curves, data[: len(curves)], data[len(curves) :], strict=True):
-            along = _rounded(curve.x)
+            along = rounded(curve.x)
             band["x"], mean["x"] = along + along[::-1], along
     else:
         figure["axes"] = _axes(curves)
@@ -202,7 +203,7 @@ def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[fl
     data = []
     for seed, (ours, theirs) in scores.items():
         colour = COLOURS[0] if ours >= theirs else COLOURS[1]
-        line = {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": _rounded(np.array([theirs, ours]))}
+        line = {"type": "scatter", "mode": "lines+markers", "x": [0, 1], "y": rounded(np.array([theirs, ours]))}
         data.append({**line, "name": f"seed {seed}", "line": {"color": colour}, "hovertemplate": "%{y:.5g}"})
     labels = ["<br>".join(_lines(side, _TICK_WIDTH)) for side in sides]
     layout = {
@@ -221,7 +222,7 @@ def pair_chart(title: str, sides: tuple[str, str], scores: Mapping[int, tuple[fl
 
 def grid_chart(title: str, values: Floats, cells: Sequence[Sequence[str]], limits: tuple[float, float]) -> Chart:
     """A grid of values as a heat map with ``cells`` written into it; a cell without a value is the goal, in red."""
-    rows = [_rounded(row) for row in values.reshape(len(cells), -1)]
+    rows = [rounded(row) for row in values.reshape(len(cells), -1)]
     heat = {
         "type": "heatmap", "z": rows, "text": [list(row) for row in cells], "texttemplate": "%{text}",
         "textfont": {"size": 12},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy as np
 from peer_rl.plugin.diagnostics import gradient_verdict
 from peer_rl.report import page, sections
 from peer_rl.report.charts import curve_chart, group_styles, pair_chart
-from peer_rl.report.curves import Curve, bootstrap_band, log_curve
+from peer_rl.report.curves import bootstrap_band, log_curves
 from peer_rl.report.power import pairs_to_decide
 from peer_rl.report.results import DIAGNOSTICS, last_diagnostic, runs_csv
 from peer_rl.report.runs import Group, RunRecord, group_runs, seed_list
-from peer_rl.report.statistics import FEWEST_PAIRS, SCORE, Estimate, column, paired_difference, summarise
+from peer_rl.report.statistics import FEWEST_PAIRS, SCORE, Estimate, finite, paired_difference, summarise
 from peer_rl.report.tables import Table, csv_text, linked, markdown, number, with_interval
 from peer_rl.version import __version__
 
@@ -175,9 +176,8 @@ def gradient_verdicts(groups: Sequence[Group]) -> list[str]:
     """Whether each beta matters, by the median of the gradient ratios measured during training."""
     lines = []
     for group in groups:
-        logged = [column(record.rows.get("diagnostics", []), "gradient_ratio") for record in group.finished]
-        values = np.concatenate(logged) if logged else np.array([])
-        values = values[np.isfinite(values)]
+        logged = (finite(record, "diagnostics", "gradient_ratio") for record in group.finished)
+        values = np.concatenate([np.zeros(0), *logged])
         if group.config.beta and values.size:
             lines.append(f"{gradient_verdict(float(np.median(values)), group.label)}.")
     return lines
@@ -241,11 +241,12 @@ def _missing_section(records: Sequence[RunRecord]) -> list[page.Section]:
 def _curve_sections(groups: Sequence[Group], seen: Table | None) -> list[page.Section]:
     styles = group_styles(groups)
     note = page.Text("Lines: mean over seeds; bands: 95 % bootstrap interval of the mean.", "soft")
-    returns = _curves(groups, "eval", "mean")
+    curves = partial(log_curves, groups, spread=bootstrap_band)
+    returns = curves("eval", "mean")
     shown = [curve_chart("Return", returns, styles)] if returns else []
-    diagnosed = {name: curves for name in DIAGNOSTICS if (curves := _curves(groups, "diagnostics", name))}
+    diagnosed = {name: found for name in DIAGNOSTICS if (found := curves("diagnostics", name))}
     first = [curve_chart(DIAGNOSTICS[name], diagnosed[name], styles) for name in _FIRST if name in diagnosed]
-    more = [curve_chart(DIAGNOSTICS[name], curves, styles) for name, curves in diagnosed.items() if name not in _FIRST]
+    more = [curve_chart(DIAGNOSTICS[name], drawn, styles) for name, drawn in diagnosed.items() if name not in _FIRST]
     empty = page.Text(
         "No run logged its representation. A training function logs it with log(step=step, **diagnose(phi, phi_next)"
         ".as_dict()).",
@@ -253,16 +254,10 @@ def _curve_sections(groups: Sequence[Group], seen: Table | None) -> list[page.Se
     )
     verdicts = page.Bullets(gradient_verdicts(groups))
     details = page.Details("More of the representation", [more]) if more else None
-    found = [page.section("Learning curves", shown, note)] if shown else []
     return [
-        *found,
+        *([page.section("Learning curves", shown, note)] if shown else []),
         page.section("The representation", seen or empty, verdicts if verdicts.lines else None, first, details),
     ]
-
-
-def _curves(groups: Sequence[Group], log: str, name: str) -> list[Curve]:
-    drawn = [log_curve(group, log, name, bootstrap_band) for group in groups]
-    return [curve for curve in drawn if curve]
 
 
 def _effects_csv(groups: Sequence[Group]) -> str:

@@ -82,6 +82,12 @@ def log_curve(group: Group, log: str, name: str, spread: Spread, *, x: str = "st
     return replace(curve, frames=_frames(rows, curve.x), hours=_hours(group, curve.x))
 
 
+def log_curves(groups: Sequence[Group], log: str, name: str, spread: Spread, *, x: str = "step") -> list[Curve]:
+    """The curves of all groups that logged it."""
+    found = (log_curve(group, log, name, spread, x=x) for group in groups)
+    return [curve for curve in found if curve]
+
+
 def _frames(rows: Sequence[Sequence[Row]], steps: Floats) -> Floats | None:
     counted = [(column(lines, "step"), column(lines, "frame")) for lines in rows if lines]
     if not all(np.isfinite(counts).all() for pair in counted for counts in pair):

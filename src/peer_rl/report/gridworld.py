@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from peer_rl.envs.gridworld import GOAL, REWARD, SHORTEST, STATES
-from peer_rl.report.curves import Curve, half_std, log_curve, mean_curve
+from peer_rl.report.curves import Curve, half_std, log_curves, mean_curve
 from peer_rl.report.findings import verdict
 from peer_rl.report.runs import Group, RunRecord, label
 from peer_rl.report.statistics import (
@@ -19,6 +20,8 @@ from peer_rl.report.statistics import (
     Summary,
     as_floats,
     column,
+    finite,
+    last_finite,
     paired_difference,
     summarise,
 )
@@ -80,9 +83,7 @@ class Study:
 
 
 def _last(record: RunRecord, name: str) -> float:
-    values = column(record.rows.get("diagnostics", []), name)
-    finite = values[np.isfinite(values)]
-    return float(finite[-1]) if finite.size else math.nan
+    return last_finite(record, "diagnostics", name)
 
 
 def exact_difference(record: RunRecord) -> float:
@@ -108,14 +109,11 @@ def _greedy_steps(record: RunRecord) -> float:
 
 def _order(record: RunRecord) -> float:
     """Fraction of the probes over training that value the state nearer to S_T higher."""
-    differences = column(record.rows.get("diagnostics", []), "probe_q_difference")
-    finite = differences[np.isfinite(differences)]
-    return float((finite > 0).mean()) if finite.size else math.nan
+    return _mean((finite(record, "diagnostics", "probe_q_difference") > 0).astype(np.float64))
 
 
 def _mean_cosine(record: RunRecord) -> float:
-    cosines = column(record.rows.get("diagnostics", []), "probe_cosine")
-    return _mean(cosines[np.isfinite(cosines)])
+    return _mean(finite(record, "diagnostics", "probe_cosine"))
 
 
 def _steps_per_episode(record: RunRecord) -> float:
@@ -231,10 +229,7 @@ def _study(profile: str, encoding: str, members: list[Group]) -> Study:
     groups = sorted(members, key=lambda one: one is not plain)
     axis = "step" if groups[0].config.steps else "episode"
 
-    def curves(name: str) -> list[Curve]:
-        found = [log_curve(group, "diagnostics", name, half_std, x=axis) for group in groups]
-        return [curve for curve in found if curve]
-
+    curves = partial(log_curves, groups, "diagnostics", spread=half_std, x=axis)
     summaries = {measure.name: _with_baselines(groups, measure) for measure in MEASURES}
     verdicts = [
         Verdict(claim, summary.group, summary.difference, verdict(summary.difference, claim.sign))
@@ -263,8 +258,8 @@ def value_limits(study: Study) -> tuple[float, float]:
     """The colour scale that all grids of panel (a) share."""
     shown = [values for label, values in study.values.items() if label in study.paper]
     values = np.concatenate(shown or list(study.values.values()))
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, REWARD)
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, REWARD)
     return low, max(high, low + 1e-6)
 
 

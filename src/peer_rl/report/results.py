@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 
-from peer_rl.report.curves import Curve, bootstrap_band, clock, log_curve
+from peer_rl.report.curves import Curve, bootstrap_band, clock, log_curves
 from peer_rl.report.gridworld import Study
 from peer_rl.report.runs import Group, RunRecord, describe, group_runs, seed_list, terms
 from peer_rl.report.statistics import (
@@ -18,9 +19,9 @@ from peer_rl.report.statistics import (
     Estimate,
     Measure,
     Summary,
-    column,
     improvement,
     iqm,
+    last_finite,
     summarise,
 )
 from peer_rl.report.tables import Table, csv_text, linked, number, pairs, with_interval, with_spread
@@ -77,10 +78,7 @@ def task_result(groups: Sequence[Group]) -> TaskResult:
             improvement(found[group.key], plain) if plain is not None and plain.size and found[group.key].size else None
         )
 
-    def curves(log: str, name: str) -> list[Curve]:
-        drawn = [log_curve(group, log, name, bootstrap_band) for group in groups]
-        return [curve for curve in drawn if curve]
-
+    curves = partial(log_curves, groups, spread=bootstrap_band)
     return TaskResult(
         list(groups),
         scores,
@@ -201,13 +199,7 @@ def variants_csv(results: Sequence[TaskResult], found: Sequence[Study]) -> str:
 
 def last_diagnostic(name: str) -> Measure:
     """The last finite value of a diagnostic."""
-
-    def of(record: RunRecord) -> float:
-        values = column(record.rows.get("diagnostics", []), name)
-        finite = values[np.isfinite(values)]
-        return float(finite[-1]) if finite.size else np.nan
-
-    return Measure(f"last_{name}", DIAGNOSTICS[name], of)
+    return Measure(f"last_{name}", DIAGNOSTICS[name], lambda record: last_finite(record, "diagnostics", name))
 
 
 def hours_of(record: RunRecord) -> float | None:

@@ -97,6 +97,24 @@ def column(rows: Sequence[Row], name: str) -> Floats:
     return as_floats([row.get(name) for row in rows])
 
 
+def finite(record: RunRecord, log: str, name: str) -> Floats:
+    """The finite values of one key of a run's log."""
+    values = column(record.rows.get(log, []), name)
+    return values[np.isfinite(values)]
+
+
+def last_finite(record: RunRecord, log: str, name: str) -> float:
+    """The last of them; NaN if there is none."""
+    values = finite(record, log, name)
+    return float(values[-1]) if values.size else math.nan
+
+
+def last_evaluation(record: RunRecord) -> float:
+    """The mean return of a run's last evaluation."""
+    means = column(record.rows.get("eval", []), "mean")
+    return float(means[-1]) if means.size else math.nan
+
+
 def score(record: RunRecord) -> float:
     """The mean of the last ten evaluations; of the last one alone where it has episodes of its own (Atari)."""
     means = column(record.rows.get("eval", []), "mean")[-1 if has_final(record) else -LAST_EVALUATIONS :]

@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from peer_rl.report.charts import Chart, style
+from peer_rl.report.charts import Chart, rounded, style
 from peer_rl.report.statistics import Floats
 from peer_rl.report.tables import number
 
 Ints = np.ndarray[Any, Any]
 _MOST_POINTS = 500
-
-
-def _numbers(values: Floats) -> list[float | None]:
-    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in values.tolist()]
 
 
 def time_chart(title: str, values: Floats, episode: Ints, most: int) -> Chart:
@@ -24,7 +20,7 @@ def time_chart(title: str, values: Floats, episode: Ints, most: int) -> Chart:
     for index in range(min(most, int(episode.max()) + 1)):
         rows = values[episode == index]
         pen = {"color": style(index)[0], "width": 1.5}
-        line = {"type": "scatter", "mode": "lines", "x": list(range(len(rows))), "y": _numbers(rows)}
+        line = {"type": "scatter", "mode": "lines", "x": list(range(len(rows))), "y": rounded(rows)}
         data.append({**line, "name": f"episode {index + 1}", "line": pen, "hovertemplate": "%{y:.4g}"})
     layout = {
         "margin": {"l": 50, "r": 12, "t": 24, "b": 90},
@@ -62,7 +58,7 @@ def projection_chart(title: str, phi: Floats, phi_next: Floats, episode: Ints) -
     for name, points, symbol, bar in (("phi", mine, "circle", True), ("phi'", theirs, "x-thin-open", False)):
         marker = {"color": rows.tolist(), "colorscale": "Viridis", "size": 6, "symbol": symbol, "showscale": bar}
         marker["colorbar"] = {"title": {"text": "step"}, "thickness": 10}
-        place = {"x": _numbers(points[:, 0]), "y": _numbers(points[:, 1])}
+        place = {"x": rounded(points[:, 0]), "y": rounded(points[:, 1])}
         data.append({"type": "scatter", "mode": "markers", "name": name, "marker": marker, **place})
     layout = {
         "margin": {"l": 50, "r": 12, "t": 24, "b": 90},

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from peer_rl.launch.jobs import Job, merge
 from peer_rl.settings import configure
 from peer_rl.settings.environment import with_frames
 from peer_rl.settings.fields import check, check_not_negative, check_positive
-from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list
+from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list, with_values
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.training.rundir import flatten, read_toml
 
 _PLURALS = {
     "agents": "agent",
@@ -65,23 +65,23 @@ def read_sweep(file: Path, runs: Path, *, block: str = "") -> Sweep:
 
     Of a ledger, the blocks that are not on hold; or the one ``block``.
     """
-    content = _read(file)
+    content = read_toml(file)
     try:
-        search = _search_settings(content.pop("search", {}))
+        search: SearchSettings = with_values(SearchSettings(), _table(content.pop("search", {})))
     except ConfigError as error:
         raise ConfigError(f"{file}, [search]: {error}") from error
     held = _blocks_on_hold(content.pop("ledger", {}))
     blocks = content.pop("grid", None)
     if blocks is not None and not (isinstance(blocks, list) and blocks and all(isinstance(b, dict) for b in blocks)):
         raise ConfigError(f"{file}: grids are written as tables, each under a line [[grid]]")
-    common = _flatten(content)
+    common = flatten(content)
     jobs: list[Job] = []
     for index, grid in enumerate(blocks or [{}]):
         of = grid.pop("block", "")
         if of != block if block else of in held:
             continue
         try:
-            jobs += _jobs({**_normal(common), **_normal(_flatten(grid))}, runs)
+            jobs += _jobs({**_normal(common), **_normal(flatten(grid))}, runs)
         except PeerError as error:
             place = f"{file}, grid {index + 1}" if blocks else f"{file}"
             raise ConfigError(f"{place}: {error}") from error
@@ -94,21 +94,10 @@ def _blocks_on_hold(ledger: Any) -> set[str]:
     return {block["name"] for block in blocks if isinstance(block, dict) and block.get("hold") and "name" in block}
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {file} ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not TOML: {error}") from error
-
-
-def _flatten(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Tables by dotted names: critic.hidden."""
-    flat: dict[str, Any] = {}
-    for name, value in nested.items():
-        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError("it must be a table")
+    return value
 
 
 def _normal(flat: dict[str, Any]) -> dict[str, Any]:
@@ -222,16 +211,3 @@ def _extra_words(extras: dict[str, Any]) -> tuple[str, ...]:
         elif value is not False:
             raise ConfigError(f"{name} must be true or false, but is {value!r}")
     return tuple(words)
-
-
-def _search_settings(table: Any) -> SearchSettings:
-    if not isinstance(table, dict):
-        raise ConfigError("it must be a table")
-    kinds = {field.name: field.type for field in fields(SearchSettings)}
-    for name, value in table.items():
-        if name not in kinds:
-            raise ConfigError(f"unknown key {name!r}{nearest(name, kinds) or '; there are: ' + ', '.join(kinds)}")
-        wanted = int if kinds[name] == "int" else int | float
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            raise ConfigError(f"{name} must be {'a whole number' if wanted is int else 'a number'}, but is {value!r}")
-    return SearchSettings(**table)

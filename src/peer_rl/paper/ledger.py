@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +37,7 @@ from peer_rl.report.statistics import (
     suite_difference,
 )
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.training.rundir import read_toml
 
 HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
 REPRESENTATION = {"cosine": "cosine", "drd": "DRD", "feature_norm": "norm of phi", "effective_rank": "effective rank"}
@@ -106,10 +106,7 @@ class Ledger:
 
 def read_ledger(file: Path) -> Ledger:
     """The plan in a file, checked."""
-    try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("ledger")
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {error}") from error
+    table = read_toml(file).get("ledger")
     if not isinstance(table, dict) or not isinstance(table.get("block"), list):
         raise ConfigError(f"{file} is not a ledger: it has no [[ledger.block]]")
     looks = tuple(Look(int(one["seeds"]), float(one["level"])) for one in table.get("looks", []))

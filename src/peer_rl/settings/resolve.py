@@ -84,7 +84,7 @@ def apply(config: AnyRunConfig, layer: Layer, origins: Origins, *, repeat: int |
             changes[other] = None
             origins.pop(other, None)
     origins |= {path: value.origin for path, value in layer.items()}
-    return typing.cast(AnyRunConfig, _replace(config, changes, ""))
+    return typing.cast(AnyRunConfig, with_values(config, changes))
 
 
 def _annotations(kind: type[Any]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _annotations(kind: type[Any]) -> dict[str, Any]:
     return _ANNOTATIONS[kind]
 
 
-def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
+def with_values(config: Any, changes: dict[str, Any], prefix: str = "") -> Any:
     """A frozen dataclass with values at dotted paths replaced, each checked against its field's type."""
     annotations = _annotations(type(config))
     own: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def _replace(config: Any, changes: dict[str, Any], prefix: str) -> Any:
         else:
             own[name] = _coerce(prefix + name, value, annotations[name])
     for name, nested in inner.items():
-        own[name] = _replace(getattr(config, name), nested, f"{prefix}{name}.")
+        own[name] = with_values(getattr(config, name), nested, f"{prefix}{name}.")
     return dataclasses.replace(config, **own)
 
 

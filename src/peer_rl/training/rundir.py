@@ -90,6 +90,16 @@ def read_settings(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
+def read_toml(file: Path) -> dict[str, Any]:
+    """A TOML file that a user wrote: a sweep or a ledger."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {file} ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """One of a run's JSON files."""
     try:

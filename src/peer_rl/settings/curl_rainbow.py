@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, check, of
-from peer_rl.settings.rainbow import RainbowConfig
+from peer_rl.settings.fields import check, of
+from peer_rl.settings.rainbow import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, RainbowConfig
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, TABLE_DMC_CURL, check, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
-from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC, PixelSACConfig
+from peer_rl.settings.pixel_sac import (
+    CURL_CODE,
+    FOUR_CONVOLUTIONS,
+    TABLE_DMC_CURL,
+    WIDE_ACTOR,
+    WIDE_CRITIC,
+    PixelSACConfig,
+)
 from peer_rl.settings.run import LearningConfig
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import TABLE_ATARI_DRQ, TABLE_GRIDWORLD, check, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
+
+TABLE_GRIDWORLD = "PEER appendix, grid-world table"
+TABLE_ATARI_DRQ = "PEER appendix, Atari table with DrQ"
 
 
 @dataclass(frozen=True)

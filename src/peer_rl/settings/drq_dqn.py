@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from peer_rl.settings.dqn import DQNConfig
-from peer_rl.settings.fields import DOPAMINE, TABLE_ATARI_DRQ, check, of, part
+from peer_rl.settings.dqn import TABLE_ATARI_DRQ, DQNConfig
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
+
+DOPAMINE = "Dopamine's atari_100k lab, DrQ.gin; the paper's table leaves it open"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, DRQ_CODE, TABLE_DMC_CURL, TABLE_DMC_DRQ, check, of, part
-from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
+from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.pixel_sac import CURL_CODE, FOUR_CONVOLUTIONS, TABLE_DMC_CURL, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
+
+TABLE_DMC_DRQ = "PEER appendix, DMControl table with DrQ"
+DRQ_CODE = "DrQ's code; the paper's table leaves it open"
 
 
 @dataclass(frozen=True)

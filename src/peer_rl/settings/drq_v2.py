@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, DRQ_V2_CODE, TABLE_DMC_CURL, check, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
-from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, WIDE_ACTOR, WIDE_CRITIC
+from peer_rl.settings.pixel_sac import CURL_CODE, FOUR_CONVOLUTIONS, TABLE_DMC_CURL, WIDE_ACTOR, WIDE_CRITIC
 from peer_rl.settings.run import LearningConfig
+
+DRQ_V2_CODE = "the DrQ-v2 authors' code"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from peer_rl.errors import ConfigError
 from peer_rl.settings.agents import find_agent
 from peer_rl.settings.fields import check_positive
+from peer_rl.settings.pixel_sac import TABLE_DMC_CURL
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.suites import Layer, Value
 from peer_rl.settings.tasks import Picture, Task, find_task
@@ -57,11 +58,11 @@ def table_layer(agent: str, task: Task) -> Layer:
     """The task table's values for what a run may choose, so that its config holds them all."""
     if not task.free_repeat:
         return {}
-    layer: Layer = {"action_repeat": Value(task.action_repeat, "PEER appendix, DMControl table with CURL")}
+    layer: Layer = {"action_repeat": Value(task.action_repeat, TABLE_DMC_CURL)}
     if sees_pixels(agent, task):
         layer |= {
             "image_size": Value(Picture.size, "DrQ's code: 84x84"),
-            "frame_stack": Value(task.stack, "PEER appendix, DMControl table with CURL"),
+            "frame_stack": Value(task.stack, TABLE_DMC_CURL),
             "render_quality": Value(Picture.quality, "DMControl's own"),
         }
     return layer

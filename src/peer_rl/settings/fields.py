@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -13,21 +14,6 @@ T = TypeVar("T")
 
 TABLE_STATE = "PEER appendix, PyBullet and MuJoCo table"
 SECTION_PYBULLET = "PEER appendix, PyBullet section"
-TABLE_GRIDWORLD = "PEER appendix, grid-world table"
-SB3_SAC = "Stable-Baselines3, the paper's SAC on MuJoCo"
-REDQ_CODE = "the REDQ authors' code"
-EVERY_CODE = "the code of every agent here: one update a step, from one reward"
-TD3_INIT = "PyTorch's own, as in the TD3 authors' code"
-TABLE_ATARI_DRQ = "PEER appendix, Atari table with DrQ"
-TABLE_ATARI_CURL = "PEER appendix, Atari table with CURL"
-CURL_RAINBOW_CODE = "CURL's Rainbow code; the paper's table leaves it open"
-DOPAMINE = "Dopamine's atari_100k lab, DrQ.gin; the paper's table leaves it open"
-TABLE_DMC_CURL = "PEER appendix, DMControl table with CURL"
-CURL_CODE = "CURL's code; the paper's table leaves it open"
-TABLE_DMC_DRQ = "PEER appendix, DMControl table with DrQ"
-DRQ_CODE = "DrQ's code; the paper's table leaves it open"
-SAC_AE_CODE = "the SAC+AE authors' code"
-DRQ_V2_CODE = "the DrQ-v2 authors' code"
 
 
 def of(value: T, origin: str) -> T:
@@ -76,21 +62,17 @@ def check_fraction(name: str, value: float, *, above_zero: bool = False) -> None
         raise ConfigError(f"{name} must be in {'(0' if above_zero else '[0'}, 1], but is {value}")
 
 
-def check(
-    settings: Any,
-    *,
-    positive: str = "",
-    not_negative: str = "",
-    fraction: str = "",
-    positive_fraction: str = "",
-    prefix: str = "",
-) -> None:
-    """Check settings, named in strings with spaces between them; None is fine. Errors have ``prefix`` before a name."""
-    kinds = (
-        (check_positive, positive), (check_not_negative, not_negative), (check_fraction, fraction),
-        (partial(check_fraction, above_zero=True), positive_fraction),
-    )  # fmt: skip
-    for check_one, names in kinds:
+_CHECKS: dict[str, Callable[[str, float], None]] = {
+    "positive": check_positive,
+    "not_negative": check_not_negative,
+    "fraction": check_fraction,
+    "positive_fraction": partial(check_fraction, above_zero=True),
+}
+
+
+def check(settings: Any, *, prefix: str = "", **named: str) -> None:
+    """Check settings by kind: ``check(self, positive="steps seeds", fraction="tau")``; None is fine."""
+    for kind, names in named.items():
         for name in names.split():
             if (value := getattr(settings, name)) is not None:
-                check_one(prefix + name, value)
+                _CHECKS[kind](prefix + name, value)

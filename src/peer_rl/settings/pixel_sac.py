@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, check, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.sac import SACConfig
+
+TABLE_DMC_CURL = "PEER appendix, DMControl table with CURL"
+CURL_CODE = "CURL's code; the paper's table leaves it open"
 
 WIDE_ACTOR = ActorConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero")
 WIDE_CRITIC = CriticConfig(hidden=(1_024, 1_024), weight_init="orthogonal", bias_init="zero")

@@ -7,8 +7,11 @@ from typing import Literal
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, check, of, part
+from peer_rl.settings.fields import check, of, part
 from peer_rl.settings.replay import PrioritisedConfig
+
+TABLE_ATARI_CURL = "PEER appendix, Atari table with CURL"
+CURL_RAINBOW_CODE = "CURL's Rainbow code; the paper's table leaves it open"
 
 
 @dataclass(frozen=True)

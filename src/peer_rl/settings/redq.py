@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import REDQ_CODE, TABLE_STATE, of, part
+from peer_rl.settings.fields import TABLE_STATE, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.run import StateLearning
 from peer_rl.settings.sac import SACConfig
+
+REDQ_CODE = "the REDQ authors' code"
 
 
 @dataclass(frozen=True)

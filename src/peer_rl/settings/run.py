@@ -8,13 +8,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from tyro.conf import Suppress, arg
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import (
-    EVERY_CODE,
-    SECTION_PYBULLET,
-    TABLE_STATE,
-    check,
-    of,
-)
+from peer_rl.settings.fields import SECTION_PYBULLET, TABLE_STATE, check, of
+
+EVERY_CODE = "the code of every agent here: one update a step, from one reward"
 
 Settings = TypeVar("Settings")
 Learning = TypeVar("Learning")

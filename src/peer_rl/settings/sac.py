@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import SB3_SAC, TABLE_STATE, check, of, part
+from peer_rl.settings.fields import TABLE_STATE, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
+
+SB3_SAC = "Stable-Baselines3, the paper's SAC on MuJoCo"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import CURL_CODE, SAC_AE_CODE, TABLE_DMC_CURL, check, of, part
-from peer_rl.settings.pixel_sac import FOUR_CONVOLUTIONS, PixelSACConfig
+from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.pixel_sac import CURL_CODE, FOUR_CONVOLUTIONS, TABLE_DMC_CURL, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
+
+SAC_AE_CODE = "the SAC+AE authors' code"
 
 
 @dataclass(frozen=True)

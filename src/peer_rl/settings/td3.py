@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import TABLE_STATE, TD3_INIT, check, of, part
+from peer_rl.settings.fields import TABLE_STATE, check, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
+
+TD3_INIT = "PyTorch's own, as in the TD3 authors' code"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.settings.fields import check
 
 if TYPE_CHECKING:
-    from peer_rl.launch.jobs import Job, make_folder
+    from peer_rl.launch.jobs import Job
     from peer_rl.launch.search import BetaSearch
 
 
@@ -64,6 +64,7 @@ def main(arguments: list[str]) -> int:
 def _run(options: SweepOptions, jobs: Sequence[Job], search: BetaSearch | None) -> int:
     """Failed runs are reported at the very end: the report is written all the same, and shows what is missing."""
     from peer_rl.launch.engine import conduct, make_engine
+    from peer_rl.launch.jobs import make_folder
 
     make_folder(options.runs)
     failure: PeerError | None = None

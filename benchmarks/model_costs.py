@@ -27,8 +27,7 @@ from peer_rl.plugin import SignedFeaturesWarning
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.settings.run import AnyRunConfig
-from peer_rl.training.memory import keep_freed_memory
-from peer_rl.training.processor import processor
+from peer_rl.training.process import keep_freed_memory, processor
 
 RESULTS = Path(__file__).parent / "results" / "model_costs.json"
 TASK, FRAMES = "dmc/cartpole-swingup", 100_000

@@ -89,6 +89,19 @@ def test_reproduce_and_sweep_have_dry_runs_that_write_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == [grid]
 
 
+@pytest.mark.parametrize(
+    ("words", "origin"),
+    [
+        ([], "PEER appendix"),
+        (["--regularizer", "beer"], "ours: PEER's, for beer too"),
+        (["--regularizer", "beer", "--beta", "5e-4"], "given"),
+        (["--regularizer", "beer", "--beta", "1e-3"], "given"),
+    ],
+)
+def test_the_papers_beta_is_the_papers_for_its_own_term_only(words, origin):
+    assert read_options(["td3", "--task", "gym/Pendulum-v1", *words])[1]["beta"] == origin
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     settings = {"critic.hidden": (8,), "steps": 60, "start_steps": 30, "beta": 0.01, "seed": 3, "eval_every": 0}

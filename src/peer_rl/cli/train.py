@@ -135,6 +135,8 @@ def read_options(arguments: list[str]) -> tuple[TrainOptions[Any], Origins]:
     origins.setdefault("agent", "given")
     if run.beta == "auto":
         origins |= {name: "of beta auto" for name in AUTO if name not in given}
+    elif run.regularizer != "peer" and "beta" not in saved:
+        origins["beta"] = "given" if "beta" in given else f"ours: PEER's, for {run.regularizer} too"
     return replace(options, run=run, frames=None), origins
 
 

@@ -24,11 +24,15 @@ _DMC += ["--eval-every", "250", "--eval-episodes", "1"]
 _MODEL = ["--start-steps", "125", "--pretrain", "20", "--batch-size", "16", "--hidden", "16", "--encoder-hidden", "16"]
 _MODEL += ["--latent", "8", "--planner.horizon", "2", "--planner.samples", "16", "--planner.elites", "4"]
 _MODEL += ["--planner.iterations", "1", "--schedule-steps", "300", "--eval-every", "400", "--eval-episodes", "1"]
+_WORLD = ["--start-steps", "125", "--pretrain", "10", "--update-every", "10", "--batch-size", "4", "--units", "16"]
+_WORLD += ["--sequence-length", "7", "--rssm.belief", "16", "--rssm.hidden", "16", "--rssm.variables", "4"]
+_WORLD += ["--rssm.classes", "4", "--imagined-steps", "4", "--eval-every", "400", "--eval-episodes", "1"]
 COMMANDS = {
     "grid world": (5, 12_000, ["dqn", "--task", "gridworld/paper"]),
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
     "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
     "planning": (2, 900, ["td-mpc", "--task", "dmc/cartpole-swingup", *_MODEL]),
+    "imagination": (2, 1_400, ["dreamer-v2", "--task", "dmc/cartpole-swingup", "--action-repeat", "8", *_WORLD]),
     "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
     "DMControl from pixels": (
         1,

@@ -68,7 +68,11 @@ def complaint(*arguments: object, **keywords) -> str:
         (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layer-norm", "True"], "a switch takes no value"),
         (["train", "td3", "--task", "gym/Pendulum-v1", "--critic.layernorm"], "did you mean --critic.layer-norm?"),
         (["bench", "--rounds", "0"], "rounds must be above 0"),
-        (["bench", "--agents", "ppo"], "invalid choice 'ppo'"),
+        (["bench", "--agents", "ppo"], "or td3, but was given 'ppo'"),
+        (
+            ["train", "td3", "--task", "mujoco/ant", "--mujoco-version", "v3"],
+            "--mujoco-version takes v4 or v5, but was given 'v3'",
+        ),
         (["train", "dqn", "--task", "toy_envs:dict_observations", "--steps", "5"], "Dict observation space"),
         (["eval", "no/such/run"], "no/such/run is not a run directory"),
         (["eval"], "peer-rl eval --help"),

@@ -26,13 +26,7 @@ class Dreamer(Stateful):
     parts = ("model", "policy", "critic", "model_optimizer", "policy_optimizer", "critic_optimizer")
 
     def __init__(
-        self,
-        settings: DreamerConfig,
-        spec: EnvSpec,
-        *,
-        regularizer: Regularizer,
-        rng: Stream,
-        device: torch.device,
+        self, settings: DreamerConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         weights = rng.for_weights()

@@ -26,13 +26,7 @@ class DreamerV2(Stateful):
     parts = ("model", "policy", "critic", "slow_critic", "model_optimizer", "policy_optimizer", "critic_optimizer")
 
     def __init__(
-        self,
-        settings: DreamerV2Config,
-        spec: EnvSpec,
-        *,
-        regularizer: Regularizer,
-        rng: Stream,
-        device: torch.device,
+        self, settings: DreamerV2Config, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.discrete = spec.actions > 0

@@ -24,13 +24,7 @@ class PlaNet(Stateful):
     parts = ("model", "optimizer")
 
     def __init__(
-        self,
-        settings: PlaNetConfig,
-        spec: EnvSpec,
-        *,
-        regularizer: Regularizer,
-        rng: Stream,
-        device: torch.device,
+        self, settings: PlaNetConfig, spec: EnvSpec, *, regularizer: Regularizer, rng: Stream, device: torch.device
     ) -> None:
         self.settings, self.regularizer, self.device = settings, regularizer, device
         self.actions = spec.action_size

@@ -47,11 +47,7 @@ class IntegerState(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def make_env(
-    task: Task,
-    *,
-    picture: Picture | None = None,
-    max_episode_steps: int | None = None,
-    render_mode: str | None = None,
+    task: Task, *, picture: Picture | None = None, max_episode_steps: int | None = None, render_mode: str | None = None
 ) -> Env:
     """The task's environment, from pixels where it draws a ``picture``. Seed it with ``reset(seed=...)`` every time."""
     if task.suite == "custom":

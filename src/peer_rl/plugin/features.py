@@ -79,7 +79,7 @@ _SIGNED: _Suspicions = {
         lambda features: bool((features.phi < 0).any()),
         "phi has negative entries (no ReLU before the last layer?), so the inner product is unbounded below and can "
         "inflate the features: use CosinePEER, which only rotates them",
-    ),
+    )
 }
 
 

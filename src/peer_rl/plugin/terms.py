@@ -280,11 +280,7 @@ def _out_of_inference(features: Features) -> Features:
 
 
 def peer_loss(
-    phi: Tensor,
-    phi_next: Tensor,
-    beta: float = DEFAULT_BETA,
-    *,
-    head_axis: int | Sequence[int] | None = None,
+    phi: Tensor, phi_next: Tensor, beta: float = DEFAULT_BETA, *, head_axis: int | Sequence[int] | None = None
 ) -> Tensor:
     """Compute PEER's term, beta <phi, sg phi'>, to be added to a critic's TD loss.
 

@@ -152,12 +152,7 @@ def _ends(curves: Sequence[Curve]) -> str:
 
 
 def curve_chart(
-    title: str,
-    curves: Sequence[Curve],
-    styles: Styles,
-    *,
-    x: str = "",
-    line: tuple[float, str] | None = None,
+    title: str, curves: Sequence[Curve], styles: Styles, *, x: str = "", line: tuple[float, str] | None = None
 ) -> Chart:
     """Means over seeds with their bands; ``styles`` are the labels', ``line`` is a dotted reference.
 

@@ -85,10 +85,7 @@ def missing(groups: Sequence[Group], problems: Sequence[RunRecord]) -> list[Sent
 
 
 def summary_section(
-    studies: Sequence[Study],
-    results: Sequence[TaskResult],
-    found: Sequence[Aggregate],
-    problems: Sequence[RunRecord],
+    studies: Sequence[Study], results: Sequence[TaskResult], found: Sequence[Aggregate], problems: Sequence[RunRecord]
 ) -> Section:
     """What holds, what does not, and what is missing."""
     findings = [finding for study in studies for finding in gridworld_tables.findings(study)]

@@ -49,12 +49,7 @@ def write_report(
     problems = [record for record in records if record.problem]
     parts, tables = answers or ([sections.summary_section(studies, results, found, problems)], [])
     tables += [("Coverage", coverage_table(groups))] if groups else []
-    for more_parts, more_tables in (
-        *comparisons,
-        _aggregate_parts(found),
-        _study_parts(studies),
-        _task_parts(results),
-    ):
+    for more_parts, more_tables in (*comparisons, _aggregate_parts(found), _study_parts(studies), _task_parts(results)):
         parts += more_parts
         tables += more_tables
     if pictures:

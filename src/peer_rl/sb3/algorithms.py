@@ -19,16 +19,7 @@ from torch import Tensor
 
 from peer_rl.errors import ConfigError
 from peer_rl.packages import from_extra
-from peer_rl.plugin import (
-    DEFAULT_BETA,
-    NAMES,
-    ConstrainedPEER,
-    NoRegularizer,
-    Regularizer,
-    check_beta,
-    make,
-    wrap,
-)
+from peer_rl.plugin import DEFAULT_BETA, NAMES, ConstrainedPEER, NoRegularizer, Regularizer, check_beta, make, wrap
 
 with from_extra("sb3", "peer_rl.integrations.sb3"):
     import sb3_contrib

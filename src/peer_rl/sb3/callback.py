@@ -17,11 +17,7 @@ from torch import Tensor, nn
 
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.plugin import Features
-from peer_rl.plugin.diagnostics import (
-    Report,
-    diagnose_features,
-    gradient_verdict,
-)
+from peer_rl.plugin.diagnostics import Report, diagnose_features, gradient_verdict
 from peer_rl.plugin.layers import LayerHealth, layer_health
 from peer_rl.plugin.tap import RepresentationTap
 from peer_rl.rng import untouched_generators

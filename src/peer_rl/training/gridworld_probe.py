@@ -38,8 +38,4 @@ def probe(agent: CriticAgent, spec: EnvSpec, rng: Stream) -> dict[str, Any]:
         features = agent.temporal_difference(batch, rng).features
         values = agent.value(encoded).tolist()
     report = diagnose_features(Features(features.phi, features.phi_next))
-    return {
-        "probe_cosine": report.cosine,
-        "probe_q_difference": values[S1] - values[S2],
-        "probe_max_q": values[:GOAL],
-    }
+    return {"probe_cosine": report.cosine, "probe_q_difference": values[S1] - values[S2], "probe_max_q": values[:GOAL]}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
@@ -62,7 +63,7 @@ def main(arguments: list[str]) -> int:
         print(f"{label} ...", file=sys.stderr, flush=True)
     with console.status(label) as status:
         show = lambda episode, step: status.update(f"{label}: episode {episode + 1}, step {step}")  # noqa: E731
-        result = (_record_imagination if options.imagine else _record)(policy, options, out, show)
+        result = _record(policy, options, out, show)
     for index, (total, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
         print(f"episode {index + 1}: return {total:.2f}, length {length} steps")
     print(f"video: {out}")
@@ -72,43 +73,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _record(policy: Policy, options: WatchOptions, out: Path, show: Callable[[int, int], None]) -> Evaluation:
-    """The scene, as the environment renders it."""
+    """The scene as the environment renders it, or what the run's world model makes of the same episodes."""
+    from peer_rl.training.imagined import record_imagination, world_model_of
     from peer_rl.training.video import record
 
-    env = policy.make_env(render_mode="rgb_array")
-    try:
-        return record(
-            env,
-            lambda observation, first: policy.act(observation, first=first),
-            seeds=policy.episode_seeds(options.episodes, options.seed),
-            out=out,
-            fps=options.fps,
-            max_steps=options.max_steps,
-            show=show,
-        )
-    finally:
-        env.close()
-
-
-def _record_imagination(
-    policy: Policy, options: WatchOptions, out: Path, show: Callable[[int, int], None]
-) -> Evaluation:
-    """What the run's world model makes of the same episodes."""
-    from peer_rl.training.imagined import record_imagination, world_model_of
-
-    world_model_of(policy.agent, policy.config.agent)  # before an environment is made
-    env = policy.make_env()
-    try:
-        return record_imagination(
-            policy.agent,
-            env,
-            policy.spec,
-            seeds=policy.episode_seeds(options.episodes, options.seed),
-            run_seed=policy.config.seed,
-            out=out,
-            fps=options.fps,
-            max_steps=options.max_steps,
-            show=show,
-        )
-    finally:
-        env.close()
+    wanted: dict[str, Any] = {"seeds": policy.episode_seeds(options.episodes, options.seed), "out": out, "show": show}
+    wanted |= {"fps": options.fps, "max_steps": options.max_steps}
+    if options.imagine:
+        world_model_of(policy.agent, policy.config.agent)  # before an environment is made
+    with closing(policy.make_env(render_mode=None if options.imagine else "rgb_array")) as env:
+        if options.imagine:
+            return record_imagination(policy.agent, env, policy.spec, run_seed=policy.config.seed, **wanted)
+        return record(env, lambda observation, first: policy.act(observation, first=first), **wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -207,11 +208,8 @@ class Policy:
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
         """Play episodes without exploration; nothing is written."""
-        env = self.make_env()
-        try:
+        with closing(self.make_env()) as env:
             return evaluate(self.agent, env, self.spec, seeds=self.episode_seeds(episodes, seed), rng=self._rng)
-        finally:
-            env.close()
 
     def make_env(self, render_mode: str | None = None) -> Env:
         """An environment as the run was trained in."""

@@ -29,7 +29,6 @@ from peer_rl.errors import RunError
 from peer_rl.rng import episode_seed, untouched_generators
 from peer_rl.sb3.on_policy import OnPolicyPolicy, OnPolicySettings, network_options, spaces_of
 from peer_rl.settings.beta import check_beta
-from peer_rl.settings.environment import task_of
 from peer_rl.settings.ppo import PPOConfig
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.loggers import Mirror
@@ -63,9 +62,7 @@ class OnPolicyTrainer:
         self.env = env_of(config)
         self.spec = spec_of(self.env)
         check_vectors(config.agent, self.spec)
-        unit = "episodes" if config.episodes else "steps"
-        repeat = task_of(config).action_repeat
-        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=repeat)
+        self.progress = Progress.of(config)
         self.recorder = Recorder(config, run, self.progress, spec=self.spec, show=show, mirrors=mirrors)
 
     def __enter__(self) -> OnPolicyTrainer:

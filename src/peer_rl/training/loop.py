@@ -17,7 +17,6 @@ from peer_rl.envs.make import env_of, spec_of
 from peer_rl.errors import CheckpointError
 from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.rng import Streams, episode_seed
-from peer_rl.settings.environment import task_of
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.loggers import Mirror
 from peer_rl.training.observers import Observers
@@ -50,9 +49,7 @@ class Trainer:
         self.agent: Agent = build_agent(config, self.spec, self.device)
         self.replay_size = replay_size(config.learning, self.spec, config.steps)
         self.replay = make_replay(config.learning, self.spec, self.device, steps=config.steps)
-        unit = "episodes" if config.episodes else "steps"
-        repeat = task_of(config).action_repeat
-        self.progress = Progress(unit, total=config.episodes or config.steps or 0, action_repeat=repeat)
+        self.progress = Progress.of(config)
         if self.replay_size.large:
             self.progress.plan = f"the replay grows to {self.replay_size}"
         self.observers = Observers(

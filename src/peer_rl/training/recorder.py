@@ -17,6 +17,7 @@ from peer_rl.envs.make import env_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import PeerError, RunError
 from peer_rl.rng import Stream, episode_seed
+from peer_rl.settings.environment import task_of
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.evaluate import Evaluation, Quota, evaluate
 from peer_rl.training.files import Committed
@@ -46,6 +47,12 @@ class Progress:
     """Something to know before the run starts."""
     resumed_at: int = 0
     """Step of the checkpoint that the run continues from; 0 if it starts from the beginning."""
+
+    @classmethod
+    def of(cls, config: AnyRunConfig) -> Progress:
+        """Of a run that has not begun."""
+        unit = "episodes" if config.episodes else "steps"
+        return cls(unit, config.episodes or config.steps or 0, task_of(config).action_repeat)
 
     @property
     def frame(self) -> int:

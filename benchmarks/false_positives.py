@@ -12,7 +12,7 @@ import numpy as np
 
 import peer_rl.report.error_rates as error_rates
 from peer_rl.report.error_rates import PAIRS, SUITE
-from peer_rl.report.statistics import LEVEL, Floats, mean_difference, sign_flip_p, standardised
+from peer_rl.report.scores import LEVEL, Floats, mean_difference, sign_flip_p, standardised
 
 TARGET = Path(error_rates.__file__).parent / "assets" / "false_positives.json"
 LOOKS = ((6, 0.032), (10, 0.018))

@@ -58,6 +58,11 @@ def test_files_and_functions_stay_small():
                 assert (node.end_lineno or 0) - node.lineno <= 60, (path, node.name)
 
 
+def test_no_module_has_the_name_of_one_of_pythons_own():
+    names = {path.stem for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
+    assert not names & sys.stdlib_module_names
+
+
 TD3_FILES = """agents/__init__ agents/td3 networks/mlp networks/optimizer replay/replay replay/store settings/fields
 settings/networks settings/run settings/td3 training/loop training/observers"""
 

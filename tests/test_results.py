@@ -12,7 +12,7 @@ from peer_rl.launch.sweep import read_sweep
 from peer_rl.paper.published import score_table
 from peer_rl.report.gridworld import COSINE, MEASURES, STEPS, Study, studies
 from peer_rl.report.runs import find_runs, group_runs
-from peer_rl.report.statistics import Measure
+from peer_rl.report.scores import Measure
 from peer_rl.training.files import read_json_lines
 from peer_rl.training.rundir import read_json
 

@@ -38,7 +38,7 @@ from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
 from peer_rl.report.gridworld_figure import draw_verdicts
 from peer_rl.report.gridworld_tables import all_tables, controls, overview_table
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
-from peer_rl.report.statistics import BEST, SCORE, WITHIN, Estimate
+from peer_rl.report.scores import BEST, SCORE, WITHIN, Estimate
 from peer_rl.report.tables import with_interval, with_spread
 from peer_rl.settings.tasks import find_task
 

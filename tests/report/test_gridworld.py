@@ -27,7 +27,7 @@ from peer_rl.report.gridworld_tables import (
     verdict_table,
 )
 from peer_rl.report.runs import find_runs, group_runs
-from peer_rl.report.statistics import Estimate
+from peer_rl.report.scores import Estimate
 
 
 def study_of(runs: Path):

@@ -36,7 +36,7 @@ class Trial:
     def scores(self) -> dict[int, float]:
         """The finished runs' scores, by seed."""
         from peer_rl.report.runs import read_run
-        from peer_rl.report.statistics import SCORE
+        from peer_rl.report.scores import SCORE
 
         records = {job.config.seed: read_run(job.path) for job in self.jobs}
         found = {seed: SCORE.of(record) for seed, record in records.items() if record.usable}
@@ -146,7 +146,7 @@ class BetaSearch:
 def search_beta(sweep: Sweep) -> BetaSearch:
     """The search that a sweep's file describes."""
     with from_extra("search", "--search"):
-        import peer_rl.report.statistics  # noqa: F401  (now, not when the first runs are done)
+        import peer_rl.report.scores  # noqa: F401  (now, not when the first runs are done)
 
         return BetaSearch(_families(sweep), sweep.search)
 

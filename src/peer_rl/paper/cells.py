@@ -10,7 +10,7 @@ from peer_rl.paper.catalogue import System
 from peer_rl.paper.plan import Planned
 from peer_rl.paper.published import PublishedSystem, Score, ScoreTable
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.statistics import SCORE, Estimate, Measure, last_evaluation, paired_difference
+from peer_rl.report.scores import SCORE, Estimate, Measure, last_evaluation, paired_difference
 from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task
 

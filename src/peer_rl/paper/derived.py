@@ -20,7 +20,7 @@ from peer_rl.report.findings import verdict
 from peer_rl.report.gridworld import moving_mean
 from peer_rl.report.page import Picture
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.statistics import Floats, column, mean_difference, paired_difference
+from peer_rl.report.scores import Floats, column, mean_difference, paired_difference
 from peer_rl.report.tables import Table, number, with_interval
 from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task

@@ -21,7 +21,7 @@ from peer_rl.errors import ConfigError
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.sweep import read_sweep
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.statistics import (
+from peer_rl.report.scores import (
     FEWEST_PAIRS,
     LEVEL,
     SCORE,

@@ -13,7 +13,7 @@ from peer_rl.report.charts import Chart, pair_chart
 from peer_rl.report.error_rates import error_rate_table
 from peer_rl.report.page import Bullets, Part, Section, Text
 from peer_rl.report.runs import Group, label
-from peer_rl.report.statistics import FEWEST_PAIRS, Floats, mean_difference
+from peer_rl.report.scores import FEWEST_PAIRS, Floats, mean_difference
 from peer_rl.report.tables import Linked, Table, number, with_interval
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from peer_rl.report.curves import Curve
 from peer_rl.report.runs import Group, Key, terms
-from peer_rl.report.statistics import (
+from peer_rl.report.scores import (
     SCORE,
     STRATIFIED_DRAWS,
     Estimate,

@@ -16,7 +16,7 @@ from plotly.io.json import to_json_plotly
 
 from peer_rl.report.curves import Curve
 from peer_rl.report.runs import Group
-from peer_rl.report.statistics import Floats
+from peer_rl.report.scores import Floats
 from peer_rl.report.tables import number
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -16,7 +16,7 @@ from peer_rl.report.curves import bootstrap_band, log_curves
 from peer_rl.report.power import pairs_to_decide
 from peer_rl.report.results import DIAGNOSTICS, last_diagnostic, runs_csv
 from peer_rl.report.runs import Group, RunRecord, group_runs, seed_list
-from peer_rl.report.statistics import FEWEST_PAIRS, SCORE, Estimate, finite, paired_difference, summarise
+from peer_rl.report.scores import FEWEST_PAIRS, SCORE, Estimate, finite, paired_difference, summarise
 from peer_rl.report.tables import Table, csv_text, linked, markdown, number, with_interval
 from peer_rl.version import __version__
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from peer_rl.report.runs import Group, Row
-from peer_rl.report.statistics import Floats, column, interval_of_mean
+from peer_rl.report.scores import Floats, column, interval_of_mean
 
 _BAND_DRAWS = 1_000
 _POINTS = 300

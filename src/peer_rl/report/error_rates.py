@@ -9,7 +9,7 @@ import json
 import math
 from importlib.resources import files
 
-from peer_rl.report.statistics import LEVEL
+from peer_rl.report.scores import LEVEL
 from peer_rl.report.tables import Table
 
 PAIRS = (6, 7, 8, 9, 10)

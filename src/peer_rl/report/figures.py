@@ -24,7 +24,7 @@ from peer_rl.report.charts import Styles, group_styles, styles_of
 from peer_rl.report.curves import Curve
 from peer_rl.report.gridworld import SMOOTHING, Study, value_limits
 from peer_rl.report.results import DIAGNOSTICS
-from peer_rl.report.statistics import Floats
+from peer_rl.report.scores import Floats
 
 CELLS = {START: "start", S1: "$S_1$", S2: "$S_2$", GOAL: "$S_T$"}
 STUDY_AXES = {"step": "agent step", "episode": "training episode"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peer_rl.report.statistics import FEWEST_PAIRS, Estimate
+from peer_rl.report.scores import FEWEST_PAIRS, Estimate
 from peer_rl.report.tables import Linked
 
 AGREES, DISAGREES = "agrees", "disagrees"

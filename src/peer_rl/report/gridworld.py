@@ -13,7 +13,7 @@ from peer_rl.envs.gridworld import GOAL, REWARD, SHORTEST, STATES
 from peer_rl.report.curves import Curve, half_std, log_curves, mean_curve
 from peer_rl.report.findings import verdict
 from peer_rl.report.runs import Group, RunRecord, label
-from peer_rl.report.statistics import (
+from peer_rl.report.scores import (
     Estimate,
     Floats,
     Measure,

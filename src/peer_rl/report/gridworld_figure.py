@@ -17,7 +17,7 @@ from peer_rl.report.figures import STYLE, finish, new_figure, plain
 from peer_rl.report.gridworld import CLAIMS, Claim, Study, plain_group
 from peer_rl.report.gridworld_tables import LEVEL, SHRINKING, TURNING
 from peer_rl.report.runs import Group
-from peer_rl.report.statistics import Estimate, paired_difference
+from peer_rl.report.scores import Estimate, paired_difference
 
 _CLAIMED, _OPPOSITE, _OPEN = "#0072B2", "#D55E00", "#8a8f98"
 _MARKERS = {_CLAIMED: "o", _OPPOSITE: "s", _OPEN: "d"}

@@ -9,7 +9,7 @@ from peer_rl.envs.gridworld import SHORTEST
 from peer_rl.report.findings import Finding
 from peer_rl.report.gridworld import EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
 from peer_rl.report.runs import Group, describe
-from peer_rl.report.statistics import Estimate, Summary, paired_difference
+from peer_rl.report.scores import Estimate, Summary, paired_difference
 from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
 
 LEVEL = 0.01

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import nct, t
 
-from peer_rl.report.statistics import FEWEST_PAIRS, LEVEL
+from peer_rl.report.scores import FEWEST_PAIRS, LEVEL
 
 POWER = 0.8
 """Probability of deciding a difference that is really there, as is usual."""

@@ -12,7 +12,7 @@ import numpy as np
 from peer_rl.report.curves import Curve, bootstrap_band, clock, log_curves
 from peer_rl.report.gridworld import Study
 from peer_rl.report.runs import Group, RunRecord, describe, group_runs, seed_list, terms
-from peer_rl.report.statistics import (
+from peer_rl.report.scores import (
     BEST,
     SCORE,
     WITHIN,

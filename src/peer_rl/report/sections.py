@@ -25,7 +25,7 @@ from peer_rl.report.results import (
     unfinished,
 )
 from peer_rl.report.runs import Group, RunRecord, seed_list, terms
-from peer_rl.report.statistics import FEWEST_PAIRS, LEVEL, SCORE, Summary
+from peer_rl.report.scores import FEWEST_PAIRS, LEVEL, SCORE, Summary
 from peer_rl.report.tables import Linked, Table, file_link, full_linked, linked, number, with_interval
 from peer_rl.settings.tasks import find_task
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.statistics import Estimate, Summary
+from peer_rl.report.scores import Estimate, Summary
 
 _FORMULA = re.compile(r"^[\s]*[=+\-@]")
 """What a spreadsheet would take for a formula."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from peer_rl.report.charts import Chart, rounded, style
-from peer_rl.report.statistics import Floats
+from peer_rl.report.scores import Floats
 from peer_rl.report.tables import number
 
 Ints = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from synthetic import write_run
 
 from peer_rl.report.results import further_scores_table, score_rule, task_result
 from peer_rl.report.runs import find_runs, group_runs, read_run
-from peer_rl.report.statistics import (
+from peer_rl.report.scores import (
     SCORE,
     best_evaluation,
     bootstrap_mean,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The Debian packages that the tests need besides Python: a C++ compiler (torch.compile), a GL library
-# (MuJoCo's frames) and a browser (reports).
+# (MuJoCo's frames), a browser (reports), and two shells (completion).
 # Installs what is missing if it may; otherwise it names the packages, and the tests that need them are skipped.
 set -eu
 [ "$(uname)" = Linux ] || exit 0
@@ -18,6 +18,7 @@ missing=""
 command -v g++ >/dev/null || missing="$missing g++"
 can_draw || missing="$missing libosmesa6"
 command -v chromium >/dev/null || missing="$missing chromium"
+for shell in zsh fish; do command -v $shell >/dev/null || missing="$missing $shell"; done
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "make packages: installs$missing with apt-get, once (a minute or two) ..."

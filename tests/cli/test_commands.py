@@ -133,7 +133,9 @@ def test_doctor_finds_this_machine_healthy_and_names_the_fix_for_a_bad_place(tmp
         "MuJoCo's tasks: mujoco 3",
         "DMControl's tasks: dm-control 1",
         "Atari's games: ale-py 0",
-        "peer-rl watch: imageio-ffmpeg",
+        "peer-rl watch: imageio-ffmpeg 0",
+        "pygame 2",
+        "peer-rl export --onnx: onnx 1",
         "MuJoCo can",
     ):
         assert words in result.stdout
@@ -150,12 +152,16 @@ def test_doctor_names_the_line_that_brings_a_missing_extra(monkeypatch, capsys, 
     monkeypatch.setitem(sys.modules, "mujoco", None)
     monkeypatch.setitem(sys.modules, "wandb", None)
     monkeypatch.setitem(sys.modules, "cv2", None)
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor.main(["--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "MuJoCo's tasks: mujoco not installed\n          fix: pip install 'peer-rl[mujoco]'" in said
     assert "Atari's games: cv2 not installed\n          fix: pip install 'peer-rl[atari]'" in said
     assert "Weights & Biases: wandb not installed\n          fix: pip install 'peer-rl[wandb]'" in said
+    assert "peer-rl watch: pygame not installed\n          fix: pip install 'peer-rl[video]'" in said
+    assert "peer-rl export --onnx: onnxruntime not installed\n          fix: pip install 'peer-rl[export]'" in said
     assert "no C++ compiler, which --compile needs\n          fix: apt-get install g++" in said
 
 

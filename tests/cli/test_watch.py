@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said_in_one_line(run, tmp_path, watch):
             "gridworld/paper",
             "recording needs imageio-ffmpeg; install it with: pip install 'peer-rl[video]'",
         ),
-        ("pygame", "gym/CartPole-v1", 'pygame is not installed, run `pip install "gymnasium[classic-control]"`'),
+        ("pygame", "gym/CartPole-v1", "drawing needs pygame; install it with: pip install 'peer-rl[video]'"),
     ],
 )
 def test_a_missing_package_names_the_pip_line(blocked, task, words, tmp_path, monkeypatch, watch):

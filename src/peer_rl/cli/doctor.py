@@ -23,7 +23,8 @@ _EXTRAS = {
     "search": ("peer-rl sweep --search", ("optuna",)),
     "tensorboard": ("TensorBoard", ("tensorboard",)),
     "wandb": ("Weights & Biases", ("wandb",)),
-    "video": ("peer-rl watch", ("imageio-ffmpeg",)),
+    "video": ("peer-rl watch", ("imageio-ffmpeg", "pygame")),
+    "export": ("peer-rl export --onnx", ("onnx", "onnxscript", "onnxruntime")),
 }
 _ROOM = 1 << 30
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "train one run; the same command again continues it",
     "eval": "evaluate a run's policy",
     "watch": "record a video of a run's policy",
+    "export": "write a run's policy as ONNX or TorchScript",
     "report": "figures and tables of run directories",
     "reproduce": "run a table or figure of the paper, then report",
     "compare": "train your own agent with and without PEER, and report whether it helps",
@@ -22,6 +23,7 @@ COMMANDS = {
     "runs": "list runs: state, step, score, size; delete some",
     "list": "agents, tasks and experiments there are",
     "bench": "speed on this machine, compared with other libraries",
+    "completion": "completion for bash, zsh and fish",
     "doctor": "what is missing on this machine, and the command that fixes it",
 }
 _MODULES = {"list": "listing"}
@@ -72,7 +74,7 @@ def _run(name: str, arguments: list[str]) -> int:
     if name not in COMMANDS:
         hint = nearest(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
         raise ConfigError(f"unknown command {name!r}{hint}")
-    if name != "doctor":  # which reports what is missing
+    if name not in ("doctor", "completion"):  # doctor reports what is missing, a script needs nothing
         require_trainer(f"peer-rl {name}")
     module = import_module(f"peer_rl.cli.{_MODULES.get(name, name)}")
     code: int = module.main(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +11,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.running_mean_std import RunningMeanStd
-from torch import Tensor
+from torch import Tensor, nn
 
 from peer_rl.agents import Array
 from peer_rl.envs.spec import EnvSpec
@@ -44,6 +45,13 @@ class OnPolicyPolicy:
         chosen: Array = (found.mode() if actions is None else actions).cpu().numpy()
         return chosen
 
+    def policy_module(self) -> nn.Module:
+        """The most likely action, for export."""
+        discrete = isinstance(self.network.action_space, spaces.Discrete)
+        return _MostLikely(
+            self, (lambda logits: logits.argmax(-1)) if discrete else (lambda mean: mean.clamp(-1.0, 1.0))
+        )
+
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:
         """The value network's estimate for each observation, (B,), in units of the normalised reward."""
@@ -71,6 +79,28 @@ class OnPolicyPolicy:
             moments = state["moments"]
             self.moments.mean, self.moments.var = moments["mean"].numpy(), moments["var"].numpy()
             self.moments.count = moments["count"]
+
+
+class _MostLikely(nn.Module):
+    """`OnPolicyPolicy` without exploration, of tensors."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, policy: OnPolicyPolicy, choose: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.network, self.clip, self.choose = policy.network, policy.clip, choose
+        self.normalised = policy.moments is not None
+        if policy.moments is not None:
+            self.register_buffer("mean", torch.as_tensor(policy.moments.mean))
+            self.register_buffer("scale", torch.as_tensor(np.sqrt(policy.moments.var + _EPSILON)))
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """The agent's actions."""
+        if self.normalised:
+            obs = ((obs.double() - self.mean) / self.scale).clamp(-self.clip, self.clip).float()
+        hidden = self.network.mlp_extractor.forward_actor(obs)
+        return self.choose(self.network.action_net(hidden))
 
 
 def spaces_of(spec: EnvSpec) -> tuple[spaces.Box, gym.Space[Any]]:

@@ -64,6 +64,8 @@ def draw(env: Env) -> Frame:
     try:
         frame = env.render()
     except gym.error.DependencyNotInstalled as error:
+        if "pygame" in str(error):
+            raise ConfigError("drawing needs pygame; install it with: pip install 'peer-rl[video]'") from error
         raise ConfigError(f"the environment cannot be rendered: {error}") from error
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

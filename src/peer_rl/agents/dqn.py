@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.action_values import ActionValues
-from peer_rl.networks.deterministic import Chain, greedy
 from peer_rl.networks.mlp import CriticOutput
 from peer_rl.networks.optimizer import Adam, SoftUpdate, target_of
 from peer_rl.plugin import Features, Regularizer
@@ -75,10 +74,6 @@ class DQN(Stateful):
         """Probability of a random action now, in training."""
         start, final = self.settings.epsilon_start, self.settings.epsilon_final
         return start + (final - start) * min(1.0, self.explored / self.settings.epsilon_steps)
-
-    def policy_module(self) -> nn.Module:
-        """The greedy action, for export."""
-        return Chain(self.critic, greedy)
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

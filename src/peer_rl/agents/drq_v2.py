@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.augment import random_shift
-from peer_rl.networks.deterministic import Chain
 from peer_rl.networks.encoders import ConvEncoder, as_floats
 from peer_rl.networks.latent import Latent, LatentCritic, LatentPolicy
 from peer_rl.networks.mlp import CriticOutput
@@ -57,10 +56,6 @@ class DrQv2(Stateful):
         """The noise's standard deviation, in acting and in the losses."""
         start, final = self.settings.noise_start, self.settings.noise_final
         return start + (final - start) * min(1.0, self.explored / self.settings.noise_steps)
-
-    def policy_module(self) -> nn.Module:
-        """pi, for export."""
-        return Chain(as_floats, lambda frames: frames - 0.5, self.encoder, self.actor)
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.agents.sac import SAC
-from peer_rl.networks.deterministic import Chain
 from peer_rl.networks.encoders import ConvEncoder, as_floats
 from peer_rl.networks.gaussian import GaussianActor
 from peer_rl.networks.latent import Latent, LatentCritic, LatentGaussian
@@ -109,10 +108,6 @@ class PixelSAC(Stateful):
         """A draw from pi(. | s) if exploring, else tanh of its mean."""
         del first
         return self.sac.choose(self._code(obs), explore=explore, rng=rng)
-
-    def policy_module(self) -> nn.Module:
-        """Tanh of the mean, for export."""
-        return Chain(self.preprocess, self.encoder, self.sac.policy_module())
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

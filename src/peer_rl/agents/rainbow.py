@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.deterministic import Chain, greedy
 from peer_rl.networks.distributional import DistributionalValues, logits_of, project
 from peer_rl.networks.encoders import as_floats
 from peer_rl.networks.mlp import CriticOutput
@@ -89,10 +88,6 @@ class Rainbow(Stateful):
         """Probability of a random action now, in training without noisy layers."""
         start, final = self.settings.epsilon_start, self.settings.epsilon_final
         return start + (final - start) * min(1.0, self.explored / self.settings.epsilon_steps)
-
-    def policy_module(self) -> nn.Module:
-        """The greedy action, for export."""
-        return Chain(self.critic, greedy)
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.networks.deterministic import Chain, squashed_mean
 from peer_rl.networks.encoders import ConvEncoder
 from peer_rl.networks.gaussian import GaussianActor
 from peer_rl.networks.latent import LatentCritic, LatentGaussian
@@ -89,10 +88,6 @@ class SAC(Stateful):
             mean = mean + log_std.exp() * self.noise(mean.shape, rng)
         action: Array = torch.tanh(mean).cpu().numpy()
         return action
-
-    def policy_module(self) -> nn.Module:
-        """Tanh of the mean, for export."""
-        return Chain(self.actor, squashed_mean)
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from peer_rl.agents import TD, Array, Stateful, Update
 from peer_rl.envs.spec import EnvSpec
@@ -58,10 +58,6 @@ class TD3(Stateful):
             noise = self.settings.exploration_noise * rng.numpy.standard_normal(action.shape, action.dtype)
             action = (action + noise).clip(-1.0, 1.0)
         return action
-
-    def policy_module(self) -> nn.Module:
-        """pi, for export."""
-        return self.actor
 
     @torch.no_grad()
     def value(self, obs: Array) -> Tensor:

@@ -6,6 +6,7 @@ It computes what `Policy.act` does without exploration. It is checked before it 
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import logging
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from peer_rl.agents.deterministic import policy_module
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.launch.api import Policy
@@ -112,13 +114,13 @@ class PolicyModule(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
-        agent, name = policy.agent, policy.config.agent
-        if not hasattr(agent, "policy_module"):
+        name, module = policy.config.agent, policy_module(policy.agent)
+        if module is None:
             reason = _REASONS.get(name.removesuffix("-pixels"), "has no method policy_module")
             raise ConfigError(
                 f"{name} {reason}, so its policy cannot be exported; use it from Python with peer_rl.load"
             )
-        self.policy, self.spec = agent.policy_module(), policy.spec
+        self.policy, self.spec = copy.deepcopy(module).requires_grad_(False), policy.spec
         low, high = (np.array(edge, dtype=np.float64) for edge in (self.spec.action_low, self.spec.action_high))
         for buffer, value in (("low", low), ("high", high), ("centre", (high + low) / 2), ("reach", (high - low) / 2)):
             self.register_buffer(buffer, torch.from_numpy(value))

@@ -13,10 +13,11 @@ import pytest
 from synthetic import write_run
 
 from peer_rl.errors import ConfigError
-from peer_rl.paper.ledger import HELPS, HURTS, UNDECIDED, answers, read_ledger
+from peer_rl.paper.ledger import answers, read_ledger
 from peer_rl.paper.ledger_section import overview
 from peer_rl.paper.report import write_report
 from peer_rl.report.error_rates import error_rate_table
+from peer_rl.report.findings import HELPS, HURTS, UNDECIDED
 from peer_rl.report.runs import find_runs, group_runs
 
 ROOT = Path(__file__).parents[2]

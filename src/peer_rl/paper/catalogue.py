@@ -1,7 +1,6 @@
 """The experiments: which agents, on which tasks, with which options and how many seeds. Plain data, no torch.
 
-Budgets and settings are not here: an agent's preset for the suite and the profile have them (configs/), so that
-experiments which need the same run share it.
+Budgets and settings are not here but in ``settings/``, so that experiments which need the same run share it.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from scipy.stats import spearmanr
 from peer_rl.errors import ConfigError
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.sweep import read_sweep
+from peer_rl.report.findings import HELPS, HURTS, UNDECIDED
 from peer_rl.report.runs import Group, RunRecord
 from peer_rl.report.scores import (
     FEWEST_PAIRS,
@@ -39,7 +40,6 @@ from peer_rl.report.scores import (
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.rundir import read_toml
 
-HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
 REPRESENTATION = {"cosine": "cosine", "drd": "DRD", "feature_norm": "norm of phi", "effective_rank": "effective rank"}
 _LAST_DIAGNOSTICS = 10
 

@@ -7,10 +7,11 @@ from itertools import groupby
 
 import numpy as np
 
-from peer_rl.paper.ledger import REPRESENTATION, UNDECIDED, Answer, Ledger, TaskAnswer, answers
+from peer_rl.paper.ledger import REPRESENTATION, Answer, Ledger, TaskAnswer, answers
 from peer_rl.report import page
 from peer_rl.report.charts import Chart, pair_chart
 from peer_rl.report.error_rates import error_rate_table
+from peer_rl.report.findings import UNDECIDED
 from peer_rl.report.page import Bullets, Part, Section, Text
 from peer_rl.report.runs import Group, label
 from peer_rl.report.scores import FEWEST_PAIRS, Floats, mean_difference

@@ -1,4 +1,4 @@
-"""The paper as data: its tables and figures, from the files in ``paper/``. Imports no torch."""
+"""The paper as data: its tables and figures, from the files in ``data/``. Imports no torch."""
 
 from __future__ import annotations
 

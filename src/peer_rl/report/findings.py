@@ -9,6 +9,8 @@ from peer_rl.report.scores import FEWEST_PAIRS, Estimate
 from peer_rl.report.tables import Linked
 
 AGREES, DISAGREES = "agrees", "disagrees"
+HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
+"""A variant's effect on returns, tested."""
 HOLDS, UNCLEAR, FAILS = "Holds", "Not clear", "Does not hold"
 Sentence = list[str]
 """Pieces of plain text, some of them ``Linked``."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peer_rl.envs.gridworld import SHORTEST
-from peer_rl.report.findings import Finding
+from peer_rl.report.findings import HELPS, HURTS, UNDECIDED, Finding
 from peer_rl.report.gridworld import EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
 from peer_rl.report.runs import Group, describe
 from peer_rl.report.scores import Estimate, Summary, paired_difference
@@ -14,7 +14,6 @@ from peer_rl.report.tables import Table, linked, number, pairs, with_interval, w
 
 LEVEL = 0.01
 """Of a control's comparison with plain DQN: several are made (results/gridworld.toml)."""
-HELPS, HURTS, UNDECIDED = "helps", "hurts", "not decided"
 TURNING, SHRINKING = "cosine-peer", "feature-norm"
 
 

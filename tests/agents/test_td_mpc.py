@@ -240,15 +240,18 @@ def act(agent: TDMPC, seed: int, *, first: bool = False, explore: bool = True) -
     return agent.act(obs, first=np.array([first]), explore=explore, rng=Stream(seed, "act", device=CPU))
 
 
-def test_an_evaluation_in_the_middle_of_an_episode_leaves_the_next_training_action_bit_equal():
+@pytest.mark.parametrize("explore", [True, False])
+def test_training_and_evaluation_each_remember_their_own_plan(explore):
+    """An evaluation in the middle of a training episode leaves the next action bit-equal, and the reverse."""
     watched, alone = agent_with(), agent_with()
     for agent in (watched, alone):
         agent.updates = 40
-        act(agent, 0, first=True)
+        act(agent, 0, first=True, explore=explore)
     for step in range(3):
-        act(watched, 10 + step, first=step == 0, explore=False)
-    assert np.array_equal(act(watched, 1), act(alone, 1))
-    assert not np.array_equal(act(watched, 2), act(watched, 2, first=True)), "the plan before matters"
+        act(watched, 10 + step, first=step == 0, explore=not explore)
+    assert np.array_equal(act(watched, 1, explore=explore), act(alone, 1, explore=explore))
+    later = (act(watched, 2, first=first, explore=explore) for first in (False, True))
+    assert not np.array_equal(*later), "the plan before matters"
 
 
 def test_an_episode_begins_without_a_plan_whatever_was_planned_before():

@@ -289,19 +289,26 @@ def acting(name, spec):
     ("name", "spec"),
     [("planet", VECTORS), ("dreamer", VECTORS), ("dreamer-v2", VECTORS), ("dreamer-v2", DISCRETE)],
 )
-def test_an_evaluation_in_the_middle_of_an_episode_leaves_the_next_action_as_it_was(name, spec):
-    obs = np.random.default_rng(0).normal(size=(6, 1, 4)).astype(np.float32)
-    chosen = []
-    for watched in (False, True):
-        agent, rng, actions = acting(name, spec), stream("explore"), []
-        for step, seen in enumerate(obs):
-            actions.append(agent.act(seen, first=np.array([step == 0]), explore=True, rng=rng))
-            if watched:
-                agent.act(seen + 1, first=np.array([step % 2 == 0]), explore=False, rng=stream("evaluate"))
-        chosen.append(np.stack(actions))
-        again = agent.act(obs[0], first=np.array([True]), explore=True, rng=stream("explore"))
-        assert np.array_equal(again, actions[0]), "a first observation forgets what came before"
-    assert np.array_equal(*chosen)
+def test_training_and_evaluation_each_remember_their_own_episode(name, spec):
+    """Interleaved, each takes the actions that it takes alone; a first observation forgets what came before."""
+    observations = np.random.default_rng(0).normal(size=(6, 1, 4)).astype(np.float32)
+
+    def play(*kinds):
+        agent, actions = acting(name, spec), {explore: [] for explore in kinds}
+        streams = {explore: stream(f"explore {explore}") for explore in kinds}
+        for step, seen in enumerate(observations):
+            for explore in kinds:
+                first = np.array([step == 0 or (not explore and step == 3)])
+                actions[explore].append(agent.act(seen - explore, first=first, explore=explore, rng=streams[explore]))
+        again = agent.act(
+            observations[0] - kinds[0], first=np.array([True]), explore=kinds[0], rng=stream(f"explore {kinds[0]}")
+        )
+        assert np.array_equal(again, actions[kinds[0]][0])
+        return actions
+
+    together = play(True, False)
+    for explore in (True, False):
+        assert np.array_equal(together[explore], play(explore)[explore]), f"explore={explore}"
 
 
 def test_quantised_frames_lie_between_their_levels():

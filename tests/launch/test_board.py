@@ -93,6 +93,35 @@ def test_names_hold_only_what_differs(tmp_path):
     assert only == "pybullet-ant td3+steps9 seed0"
 
 
+@pytest.mark.parametrize(
+    ("log", "complaint"),
+    [
+        ("", "it printed nothing"),
+        ("a line\npeer-rl: gamma is 2\n", "gamma is 2"),
+        ("a line\nand one more\n", "and one more"),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 3, in make\n    env.step()\n    ^^^^^^^^^^\n'
+            "ValueError: two\n  lines\nof it\n",
+            "ValueError: two lines of it",
+        ),
+        (
+            "Traceback (most recent call last):\n  a\nKeyError: 1\n\nDuring handling ...\n\n"
+            "Traceback (most recent call last):\n  b\nRuntimeError: 2\n",
+            "RuntimeError: 2",
+        ),
+        (
+            "Traceback (most recent call last):\n  a\nKeyError: 1\npeer-rl: cannot write\n",
+            "cannot write",
+        ),
+    ],
+)
+def test_a_failed_job_says_why(jobs, log, complaint):
+    job = jobs[0]
+    job.path.mkdir(parents=True)
+    job.log.write_text(log)
+    assert job.complaint() == complaint
+
+
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("label", ["td3 seed0", "td3 pybullet/half-cheetah beta=0.0005 seed=12"])
 def test_bar_speed_and_time_left_stay_at_every_width_and_the_end_goes_first(width, label):

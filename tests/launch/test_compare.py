@@ -257,9 +257,28 @@ def test_killed_and_typed_again(tmp_path):
     assert float(peer["difference"]) == pytest.approx(5e-4 * np.mean(range(31, 41)))
 
 
+def test_a_run_that_fails_before_its_first_step_stops_the_others(tmp_path):
+    text = """
+        def make(seed, beta):
+            raise ValueError("no such\\nthing")
+    """
+    result = peer_rl("compare", script_in(tmp_path, text, "make"), "--seeds", 5, "--steps", 40, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.count("FAILED") < 10
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("peer-rl: ")
+    assert "seed0: ValueError: no such thing (log: " in last
+    assert "the other runs were stopped" in last
+    assert not (tmp_path / "compare" / "report.html").exists()
+
+
 # -- wrong use ---------------------------------------------------------------------------------------------------------
 
 WRONG = {
+    "no target critic": (
+        "from stable_baselines3 import PPO\ndef make(seed, beta): return PPO('MlpPolicy', 'CartPole-v1', device='cpu')",
+        "PPO has no critic with a target network",
+    ),
     "a stock model with a beta": (
         "from sb3_models import *\ndef make(seed, beta): return tiny(STOCK['TD3'], seed=seed)",
         "takes no beta",
@@ -290,3 +309,29 @@ def test_wrong_use_is_one_sentence(tmp_path, name):
     text, words = WRONG[name]
     with pytest.raises(PeerError, match=words):
         run_all(script_in(tmp_path, text, "make"), Plan(seeds=(0,), betas=(5e-4,), steps=40), tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--betas", "5e-4"), "betas must include 0"),
+        (("--betas", 0), "betas must include a value above 0"),
+        (("--betas", "-1"), "beta must be 0 or above"),
+        (("--seeds", 0), "seeds must be above 0"),
+        (("--out", "file"), "cannot write file (File exists); choose another place with --out"),
+        (("--engine", "ray", "--address", "nowhere"), "no Ray cluster at nowhere"),
+    ],
+)
+def test_what_answers_nothing_is_refused_before_any_training(tmp_path, arguments, words):
+    (tmp_path / "file").touch()
+    result = peer_rl("compare", script_in(tmp_path, FUNCTION), "--steps", 20, *arguments, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert words in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.rglob("eval.jsonl"))
+
+
+def test_a_module_that_is_not_found_is_named_as_a_file(tmp_path):
+    result = peer_rl("compare", "no_such_module_of_mine:make", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "name the file, no_such_module_of_mine.py, or put its folder on PYTHONPATH" in result.stderr

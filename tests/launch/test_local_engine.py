@@ -127,7 +127,7 @@ def test_a_failed_run_is_reported_and_the_others_continue(tmp_path):
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
     *_, last = result.stderr.strip().splitlines()
-    assert last.startswith("peer-rl: 1 of 2 runs failed. dqn+start-steps10+steps50 seed0: peer-rl: cannot make task")
+    assert last.startswith("peer-rl: 1 of 2 runs failed. dqn+start-steps10+steps50 seed0: cannot make task")
     (log,) = re.findall(r"\(log: (\S+)\)", last)
     assert "NoSuchThing" in Path(log).read_text()
     assert re.search(r"^\[\d/2\] gym-NoSuchThing-v0 .* FAILED: ", result.stderr, re.MULTILINE)

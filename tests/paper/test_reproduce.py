@@ -86,7 +86,7 @@ def test_both_sides_have_the_same_seeds_and_the_plain_backbone_is_always_there(t
 def test_a_failed_run_is_named_and_does_not_stop_the_others(tmp_path):
     jobs = [job for job in gridworld_jobs(tmp_path, "smoke", seeds=2) if job.config.beta == 0]
     jobs[0].arguments += ["--gamma", "7"]
-    with pytest.raises(RunError, match=r"1 of 2 runs failed. dqn\+beta0 seed0: peer-rl: gamma must be in"):
+    with pytest.raises(RunError, match=r"1 of 2 runs failed. dqn\+beta0 seed0: gamma must be in"):
         run_jobs(jobs, workers=2)
     assert jobs[1].finished()
 

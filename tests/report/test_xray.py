@@ -186,6 +186,23 @@ def test_a_zip_without_trust_is_refused_before_anything_is_loaded(tmp_path):
     assert "Traceback" not in result.stderr
 
 
+def test_a_zip_of_another_algorithm_is_named_without_unpickling(tmp_path):
+    tiny(STOCK["TD3"]).save(tmp_path / "td3.zip")
+    stable_baselines3.PPO("MlpPolicy", "CartPole-v1", device="cpu").save(tmp_path / "ppo.zip")
+    (tmp_path / "statistics.pkl").write_bytes(b"nothing pickled")
+    words = ["--env", "Pendulum-v1", "--trust", "--episodes", 1]
+    for arguments, expected in (
+        (["td3", "--algo", "sac"], "td3.zip holds an agent of TD3, not of SAC: give --algo td3"),
+        (["ppo.zip", "--algo", "td3"], "without a target network, as PPO and A2C have"),
+        (["td3.zip", "--algo", "td3", "--normalize", "none.pkl"], "name the statistics that VecNormalize.save wrote"),
+        (["td3.zip", "--algo", "td3", "--normalize", "statistics.pkl"], "cannot be loaded as VecNormalize's"),
+    ):
+        result = peer_rl("xray", *arguments, *words, cwd=tmp_path)
+        assert result.returncode == 2, result.stderr
+        assert expected in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
 def test_the_command_writes_the_page(tmp_path):
     model = stable_baselines3.TD3("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": [8, 8]}, seed=0)
     model.save(tmp_path / "model.zip")
@@ -199,7 +216,7 @@ def test_wrong_use_is_one_sentence():
     model = tiny(STOCK["TD3"])
     with pytest.raises(PeerError, match="no critic with a target"):
         xray(stable_baselines3.PPO("MlpPolicy", "CartPole-v1", n_steps=8, batch_size=8, device="cpu"), "CartPole-v1")
-    with pytest.raises(PeerError, match="give it its own"):
+    with pytest.raises(PeerError, match="name the environment that it was trained in"):
         xray(model, gym.make("CartPole-v1"))
     with pytest.raises(PeerError, match="name the environment"):
         xray(model)

@@ -112,6 +112,18 @@ class ScriptJob(Job):
         return cls(config, arguments, runs, script=script.spec)
 
     @property
+    def label(self) -> str:
+        """The variant as the report names it, and the seed."""
+        return " ".join(self.parts[1:])
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Task, variant and seed."""
+        from peer_rl.report.runs import label
+
+        return self.path.parents[1].name, label(self.config, several=False), self.path.name
+
+    @property
     def words(self) -> list[str]:
         """The command, word by word, after the program's name."""
         return ["compare", self.script, *self.arguments, "--runs", str(self.runs)]
@@ -195,17 +207,29 @@ def compare(
 
 def run_plan(script: Script, plan: Plan, runs: Path, out: Path, **engine: Any) -> Path:
     """Train what is missing of a plan, then report; runs that failed are on the page, and raised after it."""
+    _check_comparable(plan)
     jobs = jobs_of(script, plan, runs)
     make_folder(runs)
+    make_folder(out, "--out")
     failure: PeerError | None = None
     try:
-        run_jobs(jobs, **engine)
+        run_jobs(jobs, alike=True, **engine)
     except RunError as error:
+        if not any(job.finished() for job in jobs):
+            raise
         failure = error
     page = report(script, plan, runs, out)
     if failure:
         raise RunError(f"{failure}. The report on the other runs: {page}") from failure
     return page
+
+
+def _check_comparable(plan: Plan) -> None:
+    """Refuse a plan whose page could not answer anything."""
+    if 0 not in plan.betas:
+        raise ConfigError("betas must include 0, the plain agent that the others are compared with: --betas 0 5e-4")
+    if len(plan.variants()) < 2:
+        raise ConfigError("betas must include a value above 0 to compare with the plain agent: --betas 0 5e-4")
 
 
 def jobs_of(script: Script, plan: Plan, runs: Path) -> list[Job]:

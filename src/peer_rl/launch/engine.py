@@ -65,14 +65,18 @@ def run_jobs(
     workers: int | None = None,
     address: str | None = None,
     gpu_share: float | None = None,
+    alike: bool = False,
 ) -> None:
-    """Run what is missing; raises RunError at the end if any run failed."""
+    """Run what is missing; raises RunError at the end if any run failed.
+
+    alike: all jobs run the same code, so one that fails before its first step stops the others.
+    """
     with make_engine(engine, workers=workers, address=address, gpu_share=gpu_share) as made:
-        conduct(jobs, made)
+        conduct(jobs, made, alike=alike)
 
 
-def conduct(jobs: Sequence[Job], engine: Engine) -> None:
-    """Run what is missing on an engine that is there; raises RunError at the end if any run failed."""
+def conduct(jobs: Sequence[Job], engine: Engine, *, alike: bool = False) -> None:
+    """Run what is missing on an engine that is there, as `run_jobs` does."""
     jobs = merge(list(jobs))
     waiting = [job for job in jobs if not job.finished()]
     failed: list[Ended] = []
@@ -87,6 +91,10 @@ def conduct(jobs: Sequence[Job], engine: Engine) -> None:
                     left -= 1
                     failed += [ended] if ended.reason else []
                     board.end(ended.job, _verdict(ended))
+                    if alike and ended.reason and not ended.job.begun():
+                        raise RunError(
+                            f"{_failure([ended])}; the other runs were stopped, since they run the same code"
+                        )
                 for sentence in engine.news():
                     board.say(sentence)
                 board.update(engine.running(), engine.notes())
@@ -96,7 +104,10 @@ def conduct(jobs: Sequence[Job], engine: Engine) -> None:
         finally:
             engine.stop()
     if failed:
-        raise RunError(f"{len(failed)} of {len(jobs)} runs failed. {'; '.join(_failure(ended) for ended in failed)}")
+        together: dict[str | None, list[Ended]] = {}
+        for ended in failed:
+            together.setdefault(ended.reason, []).append(ended)
+        raise RunError(f"{len(failed)} of {len(jobs)} runs failed. {'; '.join(map(_failure, together.values()))}")
 
 
 def _verdict(ended: Ended) -> str:
@@ -106,8 +117,12 @@ def _verdict(ended: Ended) -> str:
     return f"finished, last evaluation {evaluations[-1]['mean']:.1f}" if evaluations else "finished"
 
 
-def _failure(ended: Ended) -> str:
-    return f"{ended.job.label}: {ended.reason} (log: {ended.job.log})"
+def _failure(alike: Sequence[Ended]) -> str:
+    """Runs that failed for the same reason."""
+    first = alike[0].job
+    labels = ", ".join(ended.job.label for ended in alike[:2])
+    more = f" and {len(alike) - 2} more" if len(alike) > 2 else ""
+    return f"{labels}{more}: {alike[0].reason} (log: {first.log})"
 
 
 @contextmanager

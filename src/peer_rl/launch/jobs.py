@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from peer_rl.settings import as_dict
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.rundir import command_of, read_config, read_json, run_path
 
-_LOG_TAIL = 4096
+_LOG_TAIL = 16384
+_LONGEST_COMPLAINT = 500
 
 
 @dataclass
@@ -55,6 +57,11 @@ class Job:
         return f"{self.path.parents[1].name} {self.label}"
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """Task, agent, options and seed, of which the board shows what differs between jobs."""
+        return self.path.parents[1].name, *self.path.parent.name.split("+"), self.path.name
+
+    @property
     def log(self) -> Path:
         """The run's output."""
         return self.path / "log.txt"
@@ -72,6 +79,13 @@ class Job:
     def status(self) -> dict[str, Any]:
         """The run's own status.json; empty before its first second."""
         return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
+
+    def begun(self) -> bool:
+        """Whether the run has taken a step."""
+        try:
+            return bool(self.status().get("step"))
+        except PeerError:
+            return False
 
     def finished(self) -> bool:
         """Whether the run is complete. One with other settings is started, and then reports the differences."""
@@ -94,17 +108,26 @@ class Job:
 
     def last_words(self) -> str:
         """The last line of the log: what a failed run printed, or what a run that does not move waits for."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
-                lines = log.read().decode(errors="replace").strip().splitlines()
-        except OSError:
-            return ""
+        lines = self._tail()
         return lines[-1].strip() if lines and not lines[-1].startswith(STARTED) else ""
 
     def complaint(self) -> str:
-        """The last thing that a failed run printed."""
-        return self.last_words() or "it printed nothing"
+        """Why a failed run stopped: the last thing that it printed, an exception with all lines of its message."""
+        words, lines = self.last_words().removeprefix("peer-rl: "), self._tail()
+        traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (")]
+        if traces and not lines[-1].startswith("peer-rl: "):
+            message = dropwhile(lambda line: line.startswith(" "), lines[traces[-1] + 1 :])
+            words = " ".join(" ".join(message).split())
+        shown = words if len(words) <= _LONGEST_COMPLAINT else f"{words[:_LONGEST_COMPLAINT]} ..."
+        return shown or "it printed nothing"
+
+    def _tail(self) -> list[str]:
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
+                return log.read().decode(errors="replace").strip().splitlines()
+        except OSError:
+            return []
 
 
 def merge(jobs: list[Job]) -> list[Job]:
@@ -128,9 +151,9 @@ class Ended:
     reason: str | None = None
 
 
-def make_folder(runs: Path) -> None:
-    """The folder for run directories, or an error that says what to do."""
+def make_folder(folder: Path, option: str = "--runs") -> None:
+    """The folder for run directories or a report, or an error that says what to do."""
     try:
-        runs.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"cannot write {runs} ({error.strerror}); choose another place with --runs") from error
+        raise RunError(f"cannot write {folder} ({error.strerror}); choose another place with {option}") from error

@@ -283,7 +283,7 @@ class Board:
 
 def name_apart(jobs: Sequence[Job]) -> tuple[dict[str, str], str]:
     """By title, a name of what differs between the jobs; and what all of them share, to be said once."""
-    parts = {job.title: (job.path.parents[1].name, *job.path.parent.name.split("+"), job.path.name) for job in jobs}
+    parts = {job.title: job.parts for job in jobs}
     shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
     names = {}
     for title, (task, agent, *options, seed) in parts.items():

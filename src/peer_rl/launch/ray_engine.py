@@ -282,7 +282,7 @@ def _join(ray: Any, address: str | None) -> None:
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", runtime_env={}, **options)
-    except ConnectionError as error:
+    except (ConnectionError, ValueError) as error:  # ValueError: no address at all
         raise RunError(
             f"no Ray cluster at {address}; start one with: ray start --head --disable-usage-stats"
         ) from error

@@ -87,12 +87,21 @@ def play(model: BaseAlgorithm, env: gym.Env[Any, Any] | VecEnv | str, *, episode
     return Rollout(features, critic, target, inputs, episode, returns)
 
 
+def make_env(name: str) -> gym.Env[Any, Any]:
+    """A Gymnasium environment."""
+    try:
+        return gym.make(name)
+    except (gym.error.Error, ModuleNotFoundError) as error:
+        raise ConfigError(f"cannot make the environment {name!r}: {' '.join(str(error).split())}") from error
+
+
+def _describe(space: spaces.Space[Any]) -> str:
+    return f"{type(space).__name__}{space.shape}" if space.shape else str(space)
+
+
 def _vector_env(model: BaseAlgorithm, env: gym.Env[Any, Any] | VecEnv | str) -> VecEnv:
     if isinstance(env, str):
-        try:
-            env = gym.make(env)
-        except (gym.error.Error, ModuleNotFoundError) as error:
-            raise ConfigError(f"cannot make the environment {env!r}: {' '.join(str(error).split())}") from error
+        env = make_env(env)
     vector = model._wrap_env(env, verbose=0)
     if vector.num_envs != 1:
         raise ConfigError(f"xray plays in one environment, not in {vector.num_envs} at once")
@@ -101,7 +110,10 @@ def _vector_env(model: BaseAlgorithm, env: gym.Env[Any, Any] | VecEnv | str) -> 
         ("actions", model.action_space, vector.action_space),
     ):
         if mine.shape != theirs.shape or type(mine) is not type(theirs):
-            raise ConfigError(f"the model's {name} are {mine}, but the environment's are {theirs}: give it its own")
+            raise ConfigError(
+                f"the model's {name} are {_describe(mine)}, but the environment's are {_describe(theirs)}: "
+                "name the environment that it was trained in"
+            )
     return vector
 
 

@@ -66,6 +66,7 @@ def _make(script: Script, config: AnyRunConfig) -> BaseAlgorithm:
         )
     used = model.beta if isinstance(model, Regularized) else None
     if beta and used is None:
+        critic_and_target(model)  # refuses PPO and others, which have no class of ours
         raise ConfigError(
             f"{script.name} returned {type(model).__module__.partition('.')[0]}'s {type(model).__name__}, which takes "
             f"no beta: import {type(model).__name__} from peer_rl.integrations.sb3"

@@ -132,7 +132,13 @@ def _import(name: str, path: Path | None) -> ModuleType:
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError(f"importing {name} raised {type(error).__name__}: {error}") from error
+        missing = isinstance(error, ModuleNotFoundError) and name.split(".")[0] == error.name
+        hint = (
+            f"; name the file, {name.replace('.', '/')}.py, or put its folder on PYTHONPATH"
+            if missing and not path
+            else ""
+        )
+        raise ConfigError(f"importing {name} raised {type(error).__name__}: {error}{hint}") from error
 
 
 def _import_file(path: Path) -> ModuleType:

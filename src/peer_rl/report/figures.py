@@ -31,6 +31,8 @@ STUDY_AXES = {"step": "agent step", "episode": "training episode"}
 _DPI = 150
 _GRIDS_A_ROW = 4
 _PANELS_A_ROW = 3
+_CLEAR_BANDS = 6
+"""The bands of more curves would hide one another: they are fainter."""
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -91,7 +93,8 @@ def draw_curves(axes: Axes, curves: Sequence[Curve], styles: Styles) -> None:
     """Means with their bands; ``styles`` are the labels'."""
     for curve in curves:
         colour, dash = styles[curve.label]
-        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        alpha = 0.2 if len(curves) <= _CLEAR_BANDS else 0.06
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=alpha, linewidth=0)
         point: dict[str, Any] = {"marker": "o"} if curve.x.size == 1 else {}
         if point and dash != "solid":  # a point shows no dashes: a backbone's is hollow
             point["markerfacecolor"] = "none"

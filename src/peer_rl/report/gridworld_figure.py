@@ -17,7 +17,7 @@ from peer_rl.report.figures import STYLE, finish, new_figure, plain
 from peer_rl.report.gridworld import CLAIMS, Claim, Study, plain_group
 from peer_rl.report.gridworld_tables import LEVEL, SHRINKING, TURNING
 from peer_rl.report.runs import Group
-from peer_rl.report.scores import Estimate, paired_difference
+from peer_rl.report.scores import Estimate, Summary, paired_difference
 
 _CLAIMED, _OPPOSITE, _OPEN = "#0072B2", "#D55E00", "#8a8f98"
 _MARKERS = {_CLAIMED: "o", _OPPOSITE: "s", _OPEN: "d"}
@@ -50,12 +50,12 @@ def short_name(group: Group) -> str:
 
 
 def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
-    """Every variant but plain DQN, PEER first; the level of a control's test is the plan's for several comparisons."""
+    """Every variant but plain DQN: PEER, its halves, other controls. A control's level is for several comparisons."""
     plain_dqn = plain_group(study.groups)
     summaries = next(one for one in study.summaries if one[0].measure == claim.measure)
     reference = next((one for one in summaries if plain_dqn and one.group.key == plain_dqn.key), None)
     rows = []
-    for one in sorted(summaries, key=lambda one: one.group.label not in study.paper):
+    for one in sorted(summaries, key=_place):
         difference = paired_difference(one.values, reference.values) if reference else None
         if reference is None or one is reference or difference is None:
             continue
@@ -66,6 +66,11 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
         pairs = [one.values[seed] - reference.values[seed] for seed in sorted(one.values.keys() & reference.values)]
         rows.append(Row(short_name(one.group), pairs, difference, colour))
     return rows
+
+
+def _place(one: Summary) -> tuple[bool, bool, str, float]:
+    config = one.group.config
+    return config.beta == 0, config.regularizer != "peer", config.regularizer, float(config.beta)
 
 
 def draw_verdicts(studies: Sequence[Study], path: Path, seeds: int) -> None:

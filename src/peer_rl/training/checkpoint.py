@@ -2,6 +2,7 @@
 
 ``checkpoint/STEP/`` holds one safetensors file per component, ``checkpoint.json`` and ``SHA256SUMS`` (in the form
 that ``sha256sum -c`` reads). ``checkpoint/replay/`` holds append-only segments of the replay, shared by checkpoints.
+By hand, because torch.save pickles and no library writes a replay in segments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The run directory: the only record of a run, and all that reports read."""
+"""The run directory: the only record of a run, and all that reports read.
+
+By hand, because no experiment tracker cuts its logs back to a checkpoint.
+"""
 
 from __future__ import annotations
 

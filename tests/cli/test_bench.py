@@ -8,11 +8,11 @@ from running import peer_rl
 
 from peer_rl.agents.make import build_agent
 from peer_rl.bench.passes import AGENTS as PASSES
-from peer_rl.bench.passes import TASK, cartpole, measure_passes, two_updates, unavoidable
+from peer_rl.bench.passes import TASK, cartpole, measure_passes, unavoidable
 from peer_rl.bench.pixel_updates import ATARI, NETWORKS, measure_pixels
 from peer_rl.bench.renderers import measure_renderers
 from peer_rl.bench.replays import CASES, measure_replay
-from peer_rl.bench.updates import td3_products
+from peer_rl.bench.updates import td3_products, two_updates
 from peer_rl.envs.headless import found_backends
 from peer_rl.launch.random_batches import random_frames
 from peer_rl.settings import configure
@@ -72,7 +72,8 @@ def test_the_passes_are_those_of_two_updates(agent):
     config = configure(agent, TASK, profile="small")
     spec = cartpole(config.image_size)
     batch, rng = random_frames(spec, 8, torch.device("cpu")), Stream(0, "x", device=torch.device("cpu"))
-    update, all_passes = two_updates(agent, 0.0, spec, batch, rng), unavoidable(config, batch)
+    built = build_agent(config, spec, torch.device("cpu"))
+    update, all_passes = two_updates(built, batch, rng), unavoidable(config, batch)
     with FlopCounterMode(display=False) as updates:
         update()
     with FlopCounterMode(display=False) as passes:

@@ -6,7 +6,6 @@ augmentation, loss, optimizer or target update. The `small` profile, whose updat
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from peer_rl.agents.make import build_agent
-from peer_rl.bench.updates import in_turns, ratio
+from peer_rl.bench.updates import BETAS, cost_of_peer, in_turns, milliseconds, share, two_updates
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.launch.random_batches import random_frames
 from peer_rl.replay.store import Batch
@@ -142,25 +141,11 @@ def measure_passes(name: str, *, rounds: int) -> dict[str, Any]:
     spec = cartpole(config.image_size or 64)
     batch, rng = random_frames(spec, config.learning.batch_size, _CPU), Stream(0, "bench", device=_CPU)
     arms: dict[str, Callable[[], None]] = {"passes": unavoidable(config, batch)}
-    for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
-        arms[arm] = two_updates(name, beta, spec, batch, rng)
+    for arm, beta in BETAS.items():
+        agent = build_agent(configure(name, TASK, profile="small", beta=beta, device="cpu"), spec, _CPU)
+        arms[arm] = two_updates(agent, batch, rng)
     times = in_turns(arms, rounds)
-    return {
-        "agent": name,
-        "update_ms": 500 * statistics.median(times["plain"]),
-        "unavoidable_ms": 500 * statistics.median(times["passes"]),
-        "unavoidable_share": 1 / (1 + ratio(times["plain"], times["passes"])["median"]),
-        "peer_adds": ratio(times["peer"], times["plain"]),
-        "noise": ratio(times["plain again"], times["plain"]),
-    }
-
-
-def two_updates(name: str, beta: float, spec: EnvSpec, batch: Batch, rng: Stream) -> Callable[[], None]:
-    """A fresh agent's, one of which moves the actor."""
-    agent = build_agent(configure(name, TASK, profile="small", beta=beta, device="cpu"), spec, _CPU)
-
-    def updates() -> None:
-        agent.update(batch, index=0, rng=rng)
-        agent.update(batch, index=1, rng=rng)
-
-    return updates
+    least = {
+        "unavoidable_ms": milliseconds(times["passes"], 2), "unavoidable_share": share(times, "passes", "plain"),
+    }  # fmt: skip
+    return cost_of_peer(name, times, updates=2) | least

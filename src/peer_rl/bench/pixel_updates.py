@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 from peer_rl.agents.make import build_agent
-from peer_rl.bench.updates import in_turns, ratio
+from peer_rl.bench.updates import BETAS, cost_of_peer, in_turns, milliseconds, share
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
@@ -93,15 +92,9 @@ def measure_pixels(name: str, *, rounds: int) -> dict[str, Any]:
     keep_freed_memory()
     batch, rng = random_frames(), Stream(0, "bench", device=_CPU)
     arms: dict[str, Callable[[], Any]] = {"pass": bare_pass(NETWORKS[name](), batch)}
-    for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
+    for arm, beta in BETAS.items():
         agent = build_agent(configure(name, "atari/road-runner", beta=beta, device="cpu"), ATARI, _CPU)
         arms[arm] = partial(agent.update, batch, index=0, rng=rng)
     times = in_turns(arms, rounds)
-    return {
-        "agent": name,
-        "update_ms": 1_000 * statistics.median(times["plain"]),
-        "pass_ms": 1_000 * statistics.median(times["pass"]),
-        "passes": 1 + ratio(times["plain"], times["pass"])["median"],
-        "peer_adds": ratio(times["peer"], times["plain"]),
-        "noise": ratio(times["plain again"], times["plain"]),
-    }
+    passes = {"pass_ms": milliseconds(times["pass"]), "passes": 1 / share(times, "pass", "plain")}
+    return cost_of_peer(name, times) | passes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from peer_rl.agents.make import build_agent
-from peer_rl.bench.updates import in_turns, ratio
+from peer_rl.bench.updates import BETAS, cost_of_peer, in_turns, milliseconds, share
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.launch.random_batches import random_sequences
 from peer_rl.rng import Stream
@@ -92,7 +91,7 @@ def contenders(config: AnyRunConfig) -> dict[str, Callable[[], Any]]:
     batch, rng = random_sequences(STATE, config.learning, _CPU), Stream(0, "bench", device=_CPU)
     bare, obs = BareModel(config), np.zeros((1, *STATE.observation_shape), np.float32)
     arms: dict[str, Callable[[], Any]] = {"products": partial(bare.update, batch.obs, batch.action)}
-    for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
+    for arm, beta in BETAS.items():
         agent = build_agent(configure(config.agent, TASK, profile=config.profile, beta=beta, device="cpu"), STATE, _CPU)
         arms[arm] = partial(agent.update, batch, index=_LATE, rng=rng)
         agent.update(batch, index=_LATE, rng=rng)
@@ -105,18 +104,10 @@ def measure_planning(name: str, *, rounds: int, profile: str = "paper") -> dict[
     """Milliseconds of an update and of a plan, the products' share of each, and what PEER adds to the update."""
     keep_freed_memory()
     times = in_turns(contenders(configure(name, TASK, profile=profile, device="cpu")), rounds)
-
-    def ms(arm: str) -> float:
-        return 1_000 * statistics.median(times[arm])
-
-    return {
-        "agent": name,
-        "update_ms": ms("plain"),
-        "unavoidable_ms": ms("products"),
-        "unavoidable_share": 1 / (1 + ratio(times["plain"], times["products"])["median"]),
-        "plan_ms": ms("plan"),
-        "plan_unavoidable_ms": ms("plan products"),
-        "plan_unavoidable_share": 1 / (1 + ratio(times["plan"], times["plan products"])["median"]),
-        "peer_adds": ratio(times["peer"], times["plain"]),
-        "noise": ratio(times["plain again"], times["plain"]),
+    return cost_of_peer(name, times) | {
+        "unavoidable_ms": milliseconds(times["products"]),
+        "unavoidable_share": share(times, "products", "plain"),
+        "plan_ms": milliseconds(times["plan"]),
+        "plan_unavoidable_ms": milliseconds(times["plan products"]),
+        "plan_unavoidable_share": share(times, "plan products", "plan"),
     }

@@ -12,7 +12,6 @@ import statistics
 import time
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import torch
 from peer_rl.bench.passes import cartpole
 from peer_rl.bench.pixel_updates import ATARI
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.launch.estimate import resident_memory
 from peer_rl.replay.make import make_replay, replay_size
 from peer_rl.replay.replay import Replay
 from peer_rl.settings.replay import PrioritisedConfig
@@ -78,17 +78,12 @@ class Player:
             self.step()
 
 
-def resident() -> int:
-    """Bytes of this process that are in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def filled(case: Case) -> tuple[Player, int]:
     """A player with a full replay, and the bytes by which the process has grown."""
     player = Player(case)
-    before = resident()
+    before = resident_memory(os.getpid())
     player.fill()
-    return player, resident() - before
+    return player, resident_memory(os.getpid()) - before
 
 
 def time_draws(player: Player, draws: int) -> list[float]:

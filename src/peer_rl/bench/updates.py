@@ -21,6 +21,8 @@ from peer_rl.training.process import keep_freed_memory, processor
 BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
 _CPU = torch.device("cpu")
 _WARM_UP = 20
+BETAS = {"plain": 0.0, "peer": 5e-4, "plain again": 0.0}
+"""By arm: what PEER adds, and what is noise."""
 Row = dict[str, Any]
 
 
@@ -96,28 +98,39 @@ def measure(name: str, *, rounds: int) -> Row:
     """Milliseconds of an update with and without PEER, what PEER adds, and for TD3 the products' share."""
     keep_freed_memory()
     batch, rng = random_batch(), Stream(0, "bench", device=_CPU)
-    arms: dict[str, Callable[[], None]] = {}
-    for arm, beta in (("plain", 0.0), ("peer", 5e-4), ("plain again", 0.0)):
-        arms[arm] = _two_updates(half_cheetah_agent(name, beta), batch, rng)
+    arms = {arm: two_updates(half_cheetah_agent(name, beta), batch, rng) for arm, beta in BETAS.items()}
     if name == "td3":
         arms["products"] = td3_products()
     times = in_turns(arms, rounds)
-    row: Row = {
-        "agent": name,
-        "update_ms": 500 * statistics.median(times["plain"]),
-        "peer_adds": ratio(times["peer"], times["plain"]),
-        "noise": ratio(times["plain again"], times["plain"]),
-    }
+    row = cost_of_peer(name, times, updates=2)
     if name == "td3":
-        row["products_ms"] = 500 * statistics.median(times["products"])
-        row["products_share"] = 1 / (1 + ratio(times["plain"], times["products"])["median"])
+        row |= {"products_ms": milliseconds(times["products"], 2), "products_share": share(times, "products", "plain")}
     return row
 
 
-def _two_updates(agent: Agent, batch: Batch, rng: Stream) -> Callable[[], None]:
+def milliseconds(seconds: list[float], updates: int = 1) -> float:
+    """The median, of one update."""
+    return 1_000 * statistics.median(seconds) / updates
+
+
+def cost_of_peer(name: str, times: dict[str, list[float]], *, updates: int = 1) -> Row:
+    """What all agents' measurements begin with; ``updates`` are in one turn."""
+    plain = times["plain"]
+    added, noise = ratio(times["peer"], plain), ratio(times["plain again"], plain)
+    return {"agent": name, "update_ms": milliseconds(plain, updates), "peer_adds": added, "noise": noise}
+
+
+def share(times: dict[str, list[float]], part: str, whole: str) -> float:
+    """The fraction of one arm's time that another takes."""
+    return 1 / (1 + ratio(times[whole], times[part])["median"])
+
+
+def two_updates(agent: Agent, batch: Batch, rng: Stream) -> Callable[[], None]:
+    """Two updates of an agent, one of which moves the actor."""
+
     def updates() -> None:
         agent.update(batch, index=0, rng=rng)
-        agent.update(batch, index=1, rng=rng)  # every second one updates the actor
+        agent.update(batch, index=1, rng=rng)
 
     return updates
 

@@ -52,7 +52,9 @@ def test_runs_are_chosen_by_words_state_and_age(runs):
         "paper/some-task/dqn/seed0",
         "paper/some-task/dqn+beta0/seed0",
     }
-    assert set(rows(command("runs", "--state", "stopped", "--runs", runs))) == {"paper/some-task/dqn+beta0/seed0"}
+    stopped = command("runs", "--state", "stopped", "--runs", runs)
+    assert set(rows(stopped)) == {"paper/some-task/dqn+beta0/seed0"}
+    assert stopped.stdout.splitlines()[-1].startswith("1 run in ")
     for file in (runs / "paper/some-task/td3/seed0").rglob("*"):
         os.utime(file, (0, 0))
     assert set(rows(command("runs", "--older-than", 1, "--runs", runs))) == {"paper/some-task/td3/seed0"}

@@ -1,6 +1,8 @@
 """peer-rl watch, as a user types it."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -65,6 +67,16 @@ def test_the_seed_chooses_the_episodes(tmp_path, watch):
     said = [re.findall(r"return (\S+),", watch(run, "--episodes", 20, "--seed", seed)[1]) for seed in (7, 8)]
     assert said == [[f"{r:.2f}" for r in policy.evaluate(20, seed=seed).returns] for seed in (7, 8)]
     assert said[0] != said[1]
+
+
+def test_pygame_draws_without_a_screen_and_without_a_word(tmp_path):
+    """The task of the first page, in a process of its own: what pygame's C code prints is printed once."""
+    run = train(configure("dqn", "gym/CartPole-v1", **FEW), runs=tmp_path)
+    bare = {name: value for name, value in os.environ.items() if not re.match("SDL|XDG|DISPLAY|WAYLAND", name)}
+    words = [sys.executable, "-m", "peer_rl", "watch", run]
+    done = subprocess.run(words, capture_output=True, text=True, env=bare)
+    assert (done.returncode, done.stderr) == (0, "recording dqn on gym/CartPole-v1 ...\n")
+    assert read(run / "videos" / "step-60.mp4")[0]["size"] == (600, 400)
 
 
 def test_options(run, tmp_path, watch):

@@ -74,7 +74,11 @@ def _show(entries: Sequence[Entry], runs: Path) -> None:
     for row in rows if entries else []:
         state, *numbers, changed = (cell.rjust(width) for cell, width in zip(row[:5], widths, strict=True))
         print("  ".join((state.lstrip().ljust(widths[0]), *numbers, changed, row[5])))
-    print(f"{len(entries)} runs in {runs}, {_amount(sum(entry.bytes for entry in entries))}")
+    print(f"{_count(entries)} in {runs}, {_amount(sum(entry.bytes for entry in entries))}")
+
+
+def _count(entries: Sequence[Entry]) -> str:
+    return f"{len(entries)} run{'s' * (len(entries) != 1)}"
 
 
 def _amount(size: float) -> str:
@@ -90,7 +94,7 @@ def _delete(entries: Sequence[Entry], options: RunsOptions) -> int:
     if not options.yes:
         if not sys.stdin.isatty():
             raise ConfigError("--delete asks first; add --yes to delete the runs above without a question")
-        if input(f"Delete these {len(entries)} runs for good? [y/N] ").strip().lower() not in ("y", "yes"):
+        if input(f"Delete {_count(entries)} for good? [y/N] ").strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 0
     kept = 0
@@ -100,5 +104,5 @@ def _delete(entries: Sequence[Entry], options: RunsOptions) -> int:
         except PeerError as error:
             kept += 1
             print(f"peer-rl: {error}", file=sys.stderr)
-    print(f"deleted {len(entries) - kept} runs")
+    print(f"deleted {_count(entries[kept:])}")
     return 2 if kept else 0

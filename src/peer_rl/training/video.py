@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,9 +25,11 @@ FPS = 30.0
 
 
 def check_installed() -> None:
-    """Name the pip line if ffmpeg is missing."""
+    """Name the pip line if ffmpeg is missing, and let pygame draw without a screen."""
     if find_spec("imageio_ffmpeg") is None:
         raise ConfigError("recording needs imageio-ffmpeg; install it with: pip install 'peer-rl[video]'")
+    for kind in ("VIDEO", "AUDIO"):  # pygame needs no screen to draw, but complains where there is none
+        os.environ.setdefault(f"SDL_{kind}DRIVER", "dummy")
 
 
 def record(

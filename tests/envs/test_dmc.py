@@ -18,12 +18,12 @@ from peer_rl.envs.make import make_env, spec_of
 from peer_rl.errors import ConfigError
 from peer_rl.launch.api import train
 from peer_rl.settings import configure
-from peer_rl.settings.tasks import TASKS, Picture
+from peer_rl.settings.tasks import TASKS, Rendering
 from peer_rl.training.loop import Trainer
 from peer_rl.training.video import record
 
 DMC = {name: task for name, task in TASKS.items() if task.suite == "dmc"}
-DRAFT = Picture(64, "draft")
+DRAFT = Rendering(64, "draft")
 draws = pytest.mark.skipif(not HAS_GL, reason="no GL library")
 
 PAPER = """ball_in_cup catch 2, cartpole balance 1, cartpole balance_sparse 1, cartpole swingup 1,
@@ -125,7 +125,7 @@ def test_another_limit_replaces_the_suites(limit):
 @draws
 @pytest.mark.parametrize("name", ["dmc/cartpole-swingup", "dmc/reacher-easy", "dmc/cheetah-run"])
 def test_from_pixels_a_used_environment_shows_the_same_episodes(name):
-    used, fresh = make_env(DMC[name], picture=DRAFT), make_env(DMC[name], picture=DRAFT)
+    used, fresh = make_env(DMC[name], rendering=DRAFT), make_env(DMC[name], rendering=DRAFT)
     play(used, seed=1, steps=20)
     assert play(used, seed=3, steps=20) == play(fresh, seed=3, steps=20)
     used.close()
@@ -134,7 +134,7 @@ def test_from_pixels_a_used_environment_shows_the_same_episodes(name):
 
 @draws
 def test_frames_are_stacked_channels_first_with_zeros_before_the_first():
-    env = make_env(DMC["dmc/walker-walk"], picture=Picture())
+    env = make_env(DMC["dmc/walker-walk"], rendering=Rendering())
     spec = spec_of(env)
     assert (spec.observation_shape, spec.observation_dtype, spec.stack) == ((9, 84, 84), "uint8", 3)
     first, _ = env.reset(seed=0)
@@ -148,7 +148,7 @@ def test_frames_are_stacked_channels_first_with_zeros_before_the_first():
 
 @draws
 def test_a_frame_is_what_the_suites_camera_0_sees():
-    env = make_env(DMC["dmc/cheetah-run"], picture=Picture(100))
+    env = make_env(DMC["dmc/cheetah-run"], rendering=Rendering(100))
     seen, _ = env.reset(seed=0)
     there = env.unwrapped.suite.physics.render(100, 100, camera_id=0)
     np.testing.assert_array_equal(seen[6:].transpose(1, 2, 0), there)
@@ -157,7 +157,7 @@ def test_a_frame_is_what_the_suites_camera_0_sees():
 
 @draws
 def test_draft_is_drawn_twice_as_large_and_averaged():
-    env = make_env(DMC["dmc/cartpole-swingup"], picture=DRAFT)
+    env = make_env(DMC["dmc/cartpole-swingup"], rendering=DRAFT)
     seen, _ = env.reset(seed=0)
     there = env.unwrapped.suite.physics.render(128, 128, camera_id=0).astype(float)
     wanted = np.floor(there.reshape(64, 2, 64, 2, 3).mean((1, 3)) + 0.5)
@@ -167,7 +167,7 @@ def test_draft_is_drawn_twice_as_large_and_averaged():
 
 @draws
 def test_draft_differs_a_little_and_only_to_look_at():
-    env = {quality: make_env(DMC["dmc/cheetah-run"], picture=Picture(84, quality)) for quality in ("full", "draft")}
+    env = {quality: make_env(DMC["dmc/cheetah-run"], rendering=Rendering(84, quality)) for quality in ("full", "draft")}
     seen = {quality: each.reset(seed=0)[0][6:].astype(float) for quality, each in env.items()}
     difference = np.abs(seen["full"] - seen["draft"])
     assert 0 < difference.mean() < 12
@@ -180,15 +180,15 @@ def test_draft_differs_a_little_and_only_to_look_at():
 
 
 @draws
-@pytest.mark.parametrize("picture", [None, DRAFT])
-def test_a_video_shows_the_scene_and_changes_nothing(tmp_path, picture):
+@pytest.mark.parametrize("rendering", [None, DRAFT])
+def test_a_video_shows_the_scene_and_changes_nothing(tmp_path, rendering):
     name = "dmc/reacher-easy"
-    with make_env(DMC[name], picture=picture, render_mode="rgb_array") as env:
+    with make_env(DMC[name], rendering=rendering, render_mode="rgb_array") as env:
         videoed = record(env, lambda seen, first: np.ones(2), seeds=[5], out=tmp_path / "video.mp4", max_steps=10)
     meta, video = read(tmp_path / "video.mp4")
     assert video.shape == (11, 480, 480, 3)
     assert meta["fps"] == 12.5
-    env = make_env(DMC[name], picture=picture)
+    env = make_env(DMC[name], rendering=rendering)
     env.reset(seed=5)
     assert videoed.returns == [sum(env.step(np.ones(2))[1] for _ in range(10))]
     env.close()
@@ -284,7 +284,7 @@ def test_without_a_renderer_pixels_are_refused_in_one_line_and_state_works(monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(headless, "find_library", lambda name: None)
     with pytest.raises(ConfigError, match=r"needs a GL library; run: apt-get install libosmesa6$"):
-        make_env(DMC["dmc/cheetah-run"], picture=Picture())
+        make_env(DMC["dmc/cheetah-run"], rendering=Rendering())
     make_env(DMC["dmc/cheetah-run"]).close()
 
 
@@ -298,7 +298,7 @@ def test_a_renderer_that_fails_is_one_line_that_knows_who_helps(monkeypatch):
     make_env(DMC["dmc/cheetah-run"]).close()  # imports dm_control with a renderer that works
     monkeypatch.setattr("peer_rl.envs.dmc.Camera", fail)
     with pytest.raises(ConfigError, match=r"ImportError: no display \(.*peer-rl doctor"):
-        make_env(DMC["dmc/cheetah-run"], picture=Picture())
+        make_env(DMC["dmc/cheetah-run"], rendering=Rendering())
 
 
 @pytest.mark.slow

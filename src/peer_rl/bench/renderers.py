@@ -14,7 +14,7 @@ import numpy as np
 
 from peer_rl.envs.headless import found_backends
 from peer_rl.envs.make import make_env
-from peer_rl.settings.tasks import Picture, find_task
+from peer_rl.settings.tasks import Rendering, find_task
 
 TASKS = ("dmc/cartpole-swingup", "dmc/cheetah-run")
 SIZES = (84, 64)
@@ -44,15 +44,15 @@ def _measure(backend: str, pictures: int) -> list[Row]:
             "task": task,
             "size": size,
             "quality": quality,
-            "pictures_per_second": _pictures_per_second(task, Picture(size, quality), pictures),
+            "pictures_per_second": _pictures_per_second(task, Rendering(size, quality), pictures),
         }
         for task, size, quality in product(TASKS, SIZES, QUALITIES)
     ]
 
 
-def _pictures_per_second(task: str, picture: Picture, pictures: int) -> float:
+def _pictures_per_second(task: str, rendering: Rendering, pictures: int) -> float:
     limit = pictures + 10  # no reset is timed
-    env = make_env(find_task(task), picture=picture, max_episode_steps=limit)
+    env = make_env(find_task(task), rendering=rendering, max_episode_steps=limit)
     env.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1, 1, (pictures + 5, *(env.action_space.shape or ())))
     for action in actions[:5]:

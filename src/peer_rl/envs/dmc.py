@@ -11,7 +11,7 @@ from dm_control.mujoco import Camera
 from gymnasium import spaces
 
 from peer_rl.envs.headless import draw_quickly
-from peer_rl.settings.tasks import Picture, Task
+from peer_rl.settings.tasks import Rendering, Task
 
 CAMERA = 0
 """The camera of CURL's and DrQ's code (dmc2gym's default)."""
@@ -22,13 +22,13 @@ VIDEO_SIZE = 480
 class Control(gym.Env[Any, Any]):
     """One task. An agent step repeats its action and sums the rewards; running out of time truncates.
 
-    Observations are the state's parts in the suite's order, float32, or with a ``picture`` RGB frames, uint8.
+    Observations are the state's parts in the suite's order, float32, or with a ``rendering`` RGB frames, uint8.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012 (Gymnasium's own form)
 
     def __init__(
-        self, task: Task, *, picture: Picture | None = None, endless: bool = False, render_mode: str | None = None
+        self, task: Task, *, rendering: Rendering | None = None, endless: bool = False, render_mode: str | None = None
     ) -> None:
         domain, _, name = task.make.removeprefix("dm_control:").partition("-")
         limit: dict[str, Any] = {"time_limit": float("inf")} if endless else {}
@@ -37,13 +37,13 @@ class Control(gym.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": 1 / (self.suite.control_timestep() * self.repeat)}
         bounds = self.suite.action_spec()
         self.action_space = spaces.Box(bounds.minimum.astype(np.float32), bounds.maximum.astype(np.float32))
-        self._draft = picture is not None and picture.quality == "draft"
-        if self._draft or (render_mode and not picture):
+        self._draft = rendering is not None and rendering.quality == "draft"
+        if self._draft or (render_mode and not rendering):
             draw_quickly(self.suite.physics.model)
-        self._agent_camera = self._camera(picture.size * (2 if self._draft else 1)) if picture else None
+        self._agent_camera = self._camera(rendering.size * (2 if self._draft else 1)) if rendering else None
         self._video_camera = self._camera(VIDEO_SIZE) if render_mode else None
-        if picture:
-            self.observation_space = spaces.Box(0, 255, (picture.size, picture.size, 3), np.uint8)
+        if rendering:
+            self.observation_space = spaces.Box(0, 255, (rendering.size, rendering.size, 3), np.uint8)
         else:
             size = sum(int(np.prod(part.shape)) for part in self.suite.observation_spec().values())
             self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float32)
@@ -85,10 +85,10 @@ class Control(gym.Env[Any, Any]):
         self.suite.physics.free()
 
 
-def halve(picture: Any) -> Any:
+def halve(frame: Any) -> Any:
     """Half the size, each pixel the mean of four: without it a draft's thin poles jump from pixel to pixel, or vanish.
 
     Faster on a CPU than multisampling. (2 H, 2 W, 3) -> (H, W, 3), uint8.
     """
-    rows = picture[::2].astype(np.uint16) + picture[1::2]
+    rows = frame[::2].astype(np.uint16) + frame[1::2]
     return ((rows[:, ::2] + rows[:, 1::2] + 2) // 4).astype(np.uint8)

@@ -17,9 +17,9 @@ from peer_rl.envs.simulators import check_installed, engine_of, quiet, settle
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError
 from peer_rl.objects import load_object
-from peer_rl.settings.environment import check_environment, picture_of, task_of
+from peer_rl.settings.environment import check_environment, rendering_of, task_of
 from peer_rl.settings.run import AnyRunConfig
-from peer_rl.settings.tasks import Picture, Task
+from peer_rl.settings.tasks import Rendering, Task
 
 Env = gym.Env[Any, Any]
 TIME_LIMIT = 10_000
@@ -29,8 +29,8 @@ TIME_LIMIT = 10_000
 def env_of(config: AnyRunConfig, *, render_mode: str | None = None) -> Env:
     """A run's environment; ``render_mode`` is for videos. Training and evaluation both make it here."""
     check_environment(config)
-    picture, limit = picture_of(config), config.max_episode_steps
-    env = make_env(task_of(config), picture=picture, max_episode_steps=limit, render_mode=render_mode)
+    rendering, limit = rendering_of(config), config.max_episode_steps
+    env = make_env(task_of(config), rendering=rendering, max_episode_steps=limit, render_mode=render_mode)
     if config.frame_stack is not None and not isinstance(env, StackedFrames):
         env.close()
         raise ConfigError(f"task {config.task} gives no frames that could be stacked; leave out --frame-stack")
@@ -47,13 +47,17 @@ class IntegerState(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def make_env(
-    task: Task, *, picture: Picture | None = None, max_episode_steps: int | None = None, render_mode: str | None = None
+    task: Task,
+    *,
+    rendering: Rendering | None = None,
+    max_episode_steps: int | None = None,
+    render_mode: str | None = None,
 ) -> Env:
-    """The task's environment, from pixels where it draws a ``picture``. Seed it with ``reset(seed=...)`` every time."""
+    """The task's environment; a ``rendering`` is what it shows instead of its state. Seed every reset."""
     if task.suite == "custom":
         env = _factory(task, render_mode)
     elif task.suite == "dmc":
-        env = _control(task, picture, render_mode, endless=max_episode_steps is not None)
+        env = _control(task, rendering, render_mode, endless=max_episode_steps is not None)
     else:
         env = _registered(task, max_episode_steps, render_mode)
     limited = task.suite == "dmc" or (env.spec is not None and env.spec.max_episode_steps is not None)
@@ -97,19 +101,19 @@ def _unknown(task: Task, error: Exception) -> str:
     return f"{said}; if a package of yours registers it, name that too: gym/PACKAGE:{task.make}"
 
 
-def _control(task: Task, picture: Picture | None, render_mode: str | None, *, endless: bool) -> Env:
+def _control(task: Task, rendering: Rendering | None, render_mode: str | None, *, endless: bool) -> Env:
     check_installed(task, "dmc")
     check_backend()
     # from state nothing is rendered, but the renderer is fixed when dm_control is imported, and a video may follow
-    with contextlib.nullcontext() if picture or render_mode else contextlib.suppress(ConfigError):
+    with contextlib.nullcontext() if rendering or render_mode else contextlib.suppress(ConfigError):
         choose_backend()
     try:
         with quiet("dmc"):
             from peer_rl.envs.dmc import Control
 
-            return Control(task, picture=picture, endless=endless, render_mode=render_mode)
+            return Control(task, rendering=rendering, endless=endless, render_mode=render_mode)
     except Exception as error:
-        fix = " (if rendering fails, peer-rl doctor says what to install)" if picture or render_mode else ""
+        fix = " (if rendering fails, peer-rl doctor says what to install)" if rendering or render_mode else ""
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}{fix}") from error
 
 

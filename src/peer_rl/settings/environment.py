@@ -10,7 +10,7 @@ from peer_rl.settings.fields import check_positive
 from peer_rl.settings.pixel_sac import TABLE_DMC_CURL
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.suites import Layer, Value
-from peer_rl.settings.tasks import Picture, Task, find_task
+from peer_rl.settings.tasks import Rendering, Task, find_task
 
 
 def task_of(config: AnyRunConfig) -> Task:
@@ -47,11 +47,11 @@ def sees_pixels(agent: str, task: Task) -> bool:
     return task.suite == "dmc" and find_agent(agent).observations == "frames"
 
 
-def picture_of(config: AnyRunConfig) -> Picture | None:
+def rendering_of(config: AnyRunConfig) -> Rendering | None:
     """What the task draws for the run's agent; None where it shows what it always shows."""
     if not sees_pixels(config.agent, find_task(config.task)):
         return None
-    return Picture(config.image_size or Picture.size, config.render_quality or Picture.quality)
+    return Rendering(config.image_size or Rendering.size, config.render_quality or Rendering.quality)
 
 
 def table_layer(agent: str, task: Task) -> Layer:
@@ -61,9 +61,9 @@ def table_layer(agent: str, task: Task) -> Layer:
     layer: Layer = {"action_repeat": Value(task.action_repeat, TABLE_DMC_CURL)}
     if sees_pixels(agent, task):
         layer |= {
-            "image_size": Value(Picture.size, "DrQ's code: 84x84"),
+            "image_size": Value(Rendering.size, "DrQ's code: 84x84"),
             "frame_stack": Value(task.stack, TABLE_DMC_CURL),
-            "render_quality": Value(Picture.quality, "DMControl's own"),
+            "render_quality": Value(Rendering.quality, "DMControl's own"),
         }
     return layer
 

@@ -11,7 +11,7 @@ from peer_rl.settings.atari_games import GAMES, Game
 
 
 @dataclass(frozen=True)
-class Picture:
+class Rendering:
     """Frames that a task draws for an agent which sees pixels, where the task has a state to show as well."""
 
     size: int = 84

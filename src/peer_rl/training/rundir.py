@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.packages import version_of
 from peer_rl.settings import as_dict, find_agent, from_dict, variant
-from peer_rl.settings.environment import picture_of, task_of
+from peer_rl.settings.environment import rendering_of, task_of
 from peer_rl.settings.resolve import defaults, option_name
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import Task, find_task
@@ -250,11 +250,11 @@ class RunDirectory:
 
 def _environment(task: Task, config: AnyRunConfig) -> str:
     """The environment; for a task from pixels also its renderer, on which the frames depend."""
-    picture = picture_of(config)
-    if picture is None:
+    rendering = rendering_of(config)
+    if rendering is None:
         return task.make
     backend = os.environ.get("MUJOCO_GL") or "MuJoCo's own choice"
-    return f"{task.make}, drawn in {picture.quality} quality by {backend}"
+    return f"{task.make}, drawn in {rendering.quality} quality by {backend}"
 
 
 def check_logs(path: Path, status: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ COMMANDS = {
     "PyBullet": (1, 2_500, ["td3", "--task", "pybullet/hopper", *_SMALL]),
     "MuJoCo": (1, 2_500, ["sac", "--task", "mujoco/hopper", *_SMALL]),
     "planning": (2, 900, ["td-mpc", "--task", "dmc/cartpole-swingup", *_MODEL]),
-    "imagination": (2, 1_400, ["dreamer-v2", "--task", "dmc/cartpole-swingup", "--action-repeat", "8", *_WORLD]),
+    "imagination": (1, 900, ["dreamer-v2", "--task", "dmc/cartpole-swingup", "--action-repeat", "8", *_WORLD]),
     "Atari": (1, 1_400, ["curl-rainbow", "--task", "atari/boxing", "--max-episode-steps", "90", *_ATARI]),
     "DMControl from pixels": (
         1,

@@ -72,11 +72,11 @@ def test_its_name_and_settings():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beta": "auto", "regularizer": "peer"}, "weighs cosine-peer alone; leave out --regularizer peer"),
-        ({"beta": "auto", "regularizer": "none"}, "weighs cosine-peer alone"),
-        ({"beta": "auto", "regularizer": "dr3"}, "weighs cosine-peer alone"),
-        ({"beta_target": 0.5}, "--beta-target goes with --beta auto, but beta is 0.0005"),
-        ({"beta": 0.0, "beta_rate": 0.5}, "--beta-rate goes with --beta auto, but beta is 0"),
+        ({"beta": "auto", "regularizer": "peer"}, "works with cosine-peer only; leave out --regularizer peer"),
+        ({"beta": "auto", "regularizer": "none"}, "works with cosine-peer only"),
+        ({"beta": "auto", "regularizer": "dr3"}, "works with cosine-peer only"),
+        ({"beta_target": 0.5}, "--beta-target needs --beta auto, but beta is 0.0005"),
+        ({"beta": 0.0, "beta_rate": 0.5}, "--beta-rate needs --beta auto, but beta is 0"),
         ({"beta": "auto", "beta_target": 1.5}, "beta_target must be a cosine"),
         ({"beta": "auto", "beta_rate": -1.0}, "beta_rate must be 0 or above"),
         ({"beta": "much"}, "setting beta must be"),

@@ -90,7 +90,7 @@ def test_runs_from_before_the_encodings_had_one_hots():
 
 
 def test_a_task_that_does_not_number_its_states_has_no_integers():
-    with pytest.raises(ConfigError, match="gym/CartPole-v1 does not number its states; leave out --encoding"):
+    with pytest.raises(ConfigError, match="gym/CartPole-v1 has no numbered states; leave out --encoding"):
         env_of(configure("dqn", "gym/CartPole-v1", steps=10, encoding="integer"))
 
 

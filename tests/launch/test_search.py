@@ -65,7 +65,7 @@ def test_it_finds_the_best_beta_and_prints_its_interval(tmp_path):
     assert first.split() == [f"{best:g}", f"{score + 0.5:.2f}", "0.71", f"{score:.2f}", f"{score + 1:.2f}"]
     assert "0 (backbone)" in printed
     assert f"best beta: {best:g}, mean score" in printed
-    assert f"chosen as the best of 12 on these very seeds, so its score is too good to be true: confirm it with other ones, betas = [0, {best:g}] and seeds = [2, 3, 4, 5, 6]" in printed  # noqa: E501  # fmt: skip
+    assert f"chosen as the best of 12 on these seeds, so its score is optimistic: confirm it with fresh ones, betas = [0, {best:g}] and seeds = [2, 3, 4, 5, 6]" in printed  # noqa: E501  # fmt: skip
 
 
 def test_stopped_and_started_again_it_asks_for_the_same_betas_and_repeats_no_run(tmp_path):

@@ -32,7 +32,7 @@ def sentence(error: pytest.ExceptionInfo) -> str:
         ({"beta": -1e-3}, "beta must be finite and at least 0, not -0.001"),
         ({"beta": float("nan")}, "beta must be finite and at least 0, not nan"),
         ({"beta": "atuo"}, "or 'auto', not 'atuo'"),
-        ({"beta": "auto", "regularizer": "feature-norm"}, "beta 'auto' weighs cosine-peer alone"),
+        ({"beta": "auto", "regularizer": "feature-norm"}, "beta 'auto' works with cosine-peer only"),
         ({"regularizer": "cosine-pear"}, "regularizer 'cosine-pear' is unknown: did you mean 'cosine-peer'?"),
         ({"regularizer": "no_such_module:term"}, "regularizer 'no_such_module:term' cannot be loaded"),
         ({"regularizer": "dr3"}, "regularizer 'dr3' needs phi_next_online, which"),

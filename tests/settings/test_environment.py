@@ -64,7 +64,7 @@ def test_a_run_is_played_in_what_its_config_says(pixel_agent, tmp_path):
         ("sac", "dmc/cheetah-run", {"frame_stack": 2}, "renders no frames for sac; leave out --frame-stack"),
         ("sac", "mujoco/hopper", {"render_quality": "draft"}, "renders no frames for sac; leave out --render-quality"),
         ("rainbow", "atari/pong", {"render_quality": "draft"}, "renders no frames for rainbow; leave out --render-qua"),
-        ("sac", "mujoco/hopper", {"sticky_actions": 0.25}, "is none of the suite atari; leave out --sticky-actions"),
+        ("sac", "mujoco/hopper", {"sticky_actions": 0.25}, "is not an Atari task; leave out --sticky-actions"),
         ("rainbow", "atari/pong", {"sticky_actions": 1.5}, "sticky_actions must be"),
         ("rainbow", "atari/pong", {"action_repeat": 2}, "has a fixed action repeat, 4; leave out --action-repeat"),
         ("sac", "dmc/cheetah-run", {"action_repeat": 0}, "action_repeat must be above 0"),
@@ -76,7 +76,7 @@ def test_a_choice_that_the_task_does_not_leave_is_refused(agent, task, setting, 
 
 
 def test_stacking_vectors_is_refused():
-    with pytest.raises(ConfigError, match="gives no frames that could be stacked; leave out --frame-stack"):
+    with pytest.raises(ConfigError, match="renders no frames to stack; leave out --frame-stack"):
         env_of(configure("dqn", "gym/CartPole-v1", frame_stack=2))
 
 

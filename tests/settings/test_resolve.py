@@ -151,7 +151,7 @@ def test_every_key_of_every_table_is_a_setting_and_every_target_exists():
         ({"settings.adam_epsilon": 0.0}, "adam_epsilon must be above 0"),
         ({"settings.loss": "cubic"}, "settings.loss must be"),
         ({"settings.features": "last"}, "settings.features must be"),
-        ({"settings.encoder.strides": (4, 2)}, "equally many"),
+        ({"settings.encoder.strides": (4, 2)}, "the same length"),
         ({"device": 3}, "device must be str"),
         ({"profile": "huge"}, "unknown profile 'huge'"),
         ({"preset": "none-such"}, "no preset 'none-such'"),

@@ -99,7 +99,7 @@ def test_watch_imagine_writes_the_video_and_the_picture(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("agent", "words"), [("dreamer", "reads vectors, of which there are no pictures"), ("dqn", "has no world model")]
+    ("agent", "words"), [("dreamer", "reads vectors, so it predicts no frames"), ("dqn", "has no world model")]
 )
 def test_an_agent_without_such_a_model_is_refused(agent, words, shared_run):
     result = command("watch", shared_run(agent), "--imagine")

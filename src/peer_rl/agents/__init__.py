@@ -44,7 +44,7 @@ class Update:
 
 
 class Actor(Protocol):
-    """Whatever can be evaluated. ``rng`` is the run's stream for the purpose at hand."""
+    """Anything that can be evaluated. ``rng`` is the random stream for this purpose."""
 
     device: torch.device
 
@@ -53,7 +53,7 @@ class Actor(Protocol):
 
 
 class Agent(Actor, Protocol):
-    """Every agent of ours."""
+    """What every agent implements."""
 
     regularizer: Regularizer
 
@@ -77,7 +77,7 @@ class CriticAgent(Agent, Protocol):
         """The critic's TD loss on a batch and the features behind it; changes nothing."""
 
     def critic_parameters(self) -> list[Tensor]:
-        """What the critic's loss trains."""
+        """The parameters that the critic's loss trains."""
 
 
 class Stateful:

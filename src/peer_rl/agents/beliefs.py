@@ -1,6 +1,6 @@
 """What a world-model agent remembers while it acts: a state and the last action for each row.
 
-Training and evaluation have a memory each, so that watching changes nothing (law 2). A memory is empty at an episode's
+Training and evaluation have separate memories, so evaluation changes nothing (law 2). A memory is empty at an episode's
 start, when checkpoints are taken, so none is saved (law 3).
 """
 

@@ -1,4 +1,4 @@
-"""What an agent refuses, with a clear message, before it is built: an environment or a machine that does not fit."""
+"""Checks before an agent is built: whether it suits the environment and the machine."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def check_features(features: str, spec: EnvSpec, regularizer: Regularizer) -> No
 
 
 def check_regularizer(regularizer: Regularizer, *, lacking: str, reason: str) -> None:
-    """Refuse a regularizer that reads what an agent cannot give it; ``reason`` says why and what to do."""
+    """Refuse a regularizer that needs a quantity the agent lacks; ``reason`` says why and what to do."""
     if lacking in regularizer.needs:
         name = regularizer.name or type(regularizer).__name__
         raise ConfigError(f"the regularizer {name} reads {lacking}, but {reason}")

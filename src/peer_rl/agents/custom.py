@@ -31,7 +31,7 @@ def build(
     missing = [method for method in _METHODS if not callable(getattr(kind, method, None))]
     if missing:
         raise ConfigError(
-            f"{name} is no agent: it has no {', '.join(missing)}; docs/your-own-agent.md has a complete one"
+            f"{name} is not an agent: it has no {', '.join(missing)}; docs/your-own-agent.md has a complete one"
         )
     agent: Agent = kind(spec, regularizer=regularizer, rng=rng, device=device, **_options(name, kind, settings.options))
     lacking = [attribute for attribute in ("regularizer", "device") if not hasattr(agent, attribute)]

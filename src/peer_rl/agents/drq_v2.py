@@ -109,7 +109,7 @@ class DrQv2(Stateful):
         return TD(loss=loss, features=features, q=online.q.detach().mean()), code
 
     def actor_loss(self, code: Tensor, noise: Tensor) -> Tensor:
-        """-min_i Q_i(s, pi(s) + clipped noise), the gradient as if an action at the edge had not been cut off."""
+        """-min_i Q_i(s, pi(s) + clipped noise), with a straight-through gradient where an action is clipped."""
         action = self.actor(code) + noise
         action = action + (action.clamp(-1.0, 1.0) - action).detach()
         output: CriticOutput = self.critic(code, action)

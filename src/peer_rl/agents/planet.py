@@ -51,7 +51,7 @@ class PlaNet(Stateful):
         return chosen
 
     def _plan(self, state: State, rng: torch.Generator) -> Tensor:
-        """The best first action, (A,), from one state; nothing is left of the plan before."""
+        """The best first action, (A,), from one state; every plan starts from scratch."""
         start = torch.zeros(self.settings.planner.horizon, self.actions, device=self.device)
         found = plan(lambda actions: self._returns(state, actions, rng), start, self.settings.planner, rng)
         return found.mean[0]

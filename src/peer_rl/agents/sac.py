@@ -100,7 +100,7 @@ class SAC(Stateful):
         return self.actor_value(output.q)
 
     def noise(self, shape: torch.Size, rng: Stream) -> Tensor:
-        """What the policy's draws are made of."""
+        """The noise behind the policy's samples."""
         return torch.randn(shape, generator=rng.torch, device=self.device)
 
     def _bootstrap(

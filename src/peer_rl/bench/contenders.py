@@ -23,7 +23,7 @@ _FOR_EVER = 10**9
 
 
 class Over(Exception):
-    """The bench has seen enough of this contender."""
+    """Stops a contender that has been timed long enough."""
 
 
 class Pace:

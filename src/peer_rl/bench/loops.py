@@ -1,4 +1,4 @@
-"""Steps per second of whole loops, in turns, so that a machine whose speed drifts is fair to all."""
+"""Steps per second of whole loops, in turns, so that drifts in the machine's speed affect all alike."""
 
 from __future__ import annotations
 

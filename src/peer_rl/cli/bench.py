@@ -19,7 +19,7 @@ Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Measure speed on this machine. Leave it alone meanwhile: ratios come from turns, but noise stays noise."""
+    """Measure speed on this machine. Leave the machine idle meanwhile: other load adds noise."""
 
     agents: tuple[Measured, ...] = get_args(Measured)
     """Agents to measure; those that see DMControl's frames in the small profile, one update and no whole loop."""

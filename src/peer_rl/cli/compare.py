@@ -21,7 +21,7 @@ class CompareOptions:
     """Train your own agent with and without PEER and report whether it helps.
 
     NAME(seed, beta) returns a Stable-Baselines3 model, or NAME(seed, beta, log) trains by itself and calls
-    log(step=..., return_=..., **numbers). The same command again keeps finished runs and starts the others again.
+    log(step=..., return_=..., **numbers). The same command keeps finished runs and restarts the others.
     """
 
     script: Positional[str]
@@ -29,7 +29,7 @@ class CompareOptions:
     betas: tuple[float, ...] = (0.0, 5e-4)
     """Weights of the regularizer; 0 is the plain agent, to which the others are compared."""
     seeds: int = 6
-    """Number of seeds; 6 are the fewest that can decide anything at 5 %."""
+    """Number of seeds; at least 6 are needed to decide anything at 5 %."""
     first_seed: int = 0
     """The first seed; the others follow."""
     steps: int = 50_000
@@ -51,15 +51,15 @@ class CompareOptions:
     engine: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: tasks on a Ray cluster."""
     workers: int | None = None
-    """Runs at a time; as many as cores (or the cluster) and memory carry if not given."""
+    """Runs at a time; by default as many as cores (or the cluster) and memory allow."""
     address: str | None = None
     """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
     runs: Path = Path("runs")
-    """Where run directories live; with --engine ray a path that all nodes share."""
+    """Folder of the run directories; with --engine ray a path that all nodes share."""
     out: Path = Path("compare")
     """Where the report goes."""
     in_process: bool = False
-    """Train in this process and write no report: what the worker of each run does."""
+    """Train in this process and write no report, as each run's worker does."""
     quiet: bool = False
     """With --in-process: print nothing."""
 
@@ -93,6 +93,6 @@ def main(arguments: list[str]) -> int:
     try:
         print(run_plan(script, plan, options.runs, options.out, **chosen))
     except KeyboardInterrupt:
-        print("peer-rl: stopped; the same command keeps finished runs and starts the others again", file=sys.stderr)
+        print("peer-rl: stopped; the same command keeps finished runs and restarts the others", file=sys.stderr)
         return 130
     return 0

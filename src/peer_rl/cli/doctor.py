@@ -34,7 +34,7 @@ class DoctorOptions:
     """Check this machine. Exit code 0 if training works, 2 if something needed for it is missing."""
 
     runs: Path = Path("runs")
-    """Where run directories live."""
+    """Folder of the run directories."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``peer-rl list``: the agents, tasks and experiments there are."""
+"""``peer-rl list``: the available agents, tasks and experiments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from peer_rl.settings.tasks import SUITES, TASKS
 
 @dataclass(frozen=True)
 class ListOptions:
-    """Show what there is."""
+    """List the available agents, tasks and experiments."""
 
     what: Positional[Literal["all", "agents", "tasks", "experiments"]] = "all"
     """What to list."""
     pictures: Path | None = None
-    """Draw one frame of every task of the paper's suites into this folder: PNG, SVG and a page."""
+    """Draw one frame of every task of the paper's suites into this folder, as PNG, SVG and a page."""
 
 
 def main(arguments: list[str]) -> int:

@@ -11,20 +11,20 @@ from peer_rl.packages import require_trainer
 from peer_rl.version import __version__
 
 COMMANDS = {
-    "train": "train one run; the same command again continues it",
+    "train": "train one run; the same command resumes it",
     "eval": "evaluate a run's policy",
     "watch": "record a video of a run's policy",
     "export": "write a run's policy as ONNX or TorchScript",
-    "report": "figures and tables of run directories",
+    "report": "write a page with figures and tables of runs",
     "reproduce": "run a table or figure of the paper, then report",
     "compare": "train your own agent with and without PEER, and report whether it helps",
     "xray": "look into the critic of a trained Stable-Baselines3 agent",
     "sweep": "run a grid of agents, tasks, seeds and betas, here or on a Ray cluster",
     "runs": "list runs: state, step, score, size; delete some",
-    "list": "agents, tasks and experiments there are",
-    "bench": "speed on this machine, compared with other libraries",
+    "list": "list the available agents, tasks and experiments",
+    "bench": "measure speed on this machine, compared with other libraries",
     "completion": "completion for bash, zsh and fish",
-    "doctor": "what is missing on this machine, and the command that fixes it",
+    "doctor": "check this machine: what is missing, and the command that fixes it",
 }
 _MODULES = {"list": "listing"}
 _RESUMING = ("reproduce", "sweep")

@@ -26,7 +26,7 @@ _ASK_ABOVE_HOURS = 1.0
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Show a plan, run what is missing of an experiment, write its report. The same command again continues."""
+    """Show a plan, run what is missing of an experiment, write its report. The same command resumes."""
 
     experiment: Positional[str]
     """A table or figure, such as table1 or gridworld (peer-rl list experiments)."""
@@ -51,7 +51,7 @@ class ReproduceOptions:
     yes: bool = False
     """Do not ask, however long it takes."""
     runs: Path = Path("runs")
-    """Where run directories live; with --engine ray a path that all nodes share."""
+    """Folder of the run directories; with --engine ray a path that all nodes share."""
     out: Path = Path("report")
     """Where the report goes, in a folder named after the experiment."""
 

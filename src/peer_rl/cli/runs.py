@@ -1,4 +1,4 @@
-"""``peer-rl runs``: what runs there are, and the way to delete some of them."""
+"""``peer-rl runs``: list runs, and delete some of them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class RunsOptions:
     older_than: float | None = None
     """Only runs that nothing was written to for this many days."""
     sort: Literal["name", "when", "size", "score"] = "name"
-    """Order of the list; the newest, largest or best come last."""
+    """Order of the list; the newest, largest or best comes last."""
     delete: bool = False
     """Delete the runs that are listed, after a question; needs a word, --state or --older-than."""
     yes: bool = False
     """With --delete: do not ask."""
     runs: Path = Path("runs")
-    """Where run directories live."""
+    """Folder of the run directories."""
 
 
 def main(arguments: list[str]) -> int:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Run what is missing of a grid of runs. Stop it at any time: the same command again continues."""
+    """Run what is missing of a grid of runs. Stop it at any time; the same command resumes."""
 
     file: Positional[Path]
     """The grid, in TOML: agents, tasks, seeds, betas and any option of peer-rl train, as lists or single values."""
     engine: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: tasks on a Ray cluster."""
     workers: int | None = None
-    """Runs at a time; as many as cores (or the cluster) and memory carry if not given."""
+    """Runs at a time; by default as many as cores (or the cluster) and memory allow."""
     address: str | None = None
     """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
     gpu_share: float = 0.25
@@ -35,7 +35,7 @@ class SweepOptions:
     search: Literal["beta"] | None = None
     """Search the best beta for each agent and task instead of running the grid's own."""
     runs: Path = Path("runs")
-    """Where run directories live; with --engine ray a path that all nodes share."""
+    """Folder of the run directories; with --engine ray a path that all nodes share."""
     out: Path | None = None
     """Write a report of the runs there at the end."""
     dry_run: bool = False

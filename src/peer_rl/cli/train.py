@@ -33,7 +33,7 @@ _EXAMPLE_TASKS = {"discrete": "gym/CartPole-v1", "continuous": "pybullet/hopper"
 
 @dataclass(frozen=True)
 class TrainOptions(Generic[Run]):
-    """Train one run. The same command again continues it, or says that it is finished."""
+    """Train one run. The same command resumes it if it was stopped."""
 
     run: Annotated[Run, arg(name="")]
     config: Path | None = None
@@ -41,7 +41,7 @@ class TrainOptions(Generic[Run]):
     frames: int | None = None
     """Environment frames to train for, instead of --steps: agent steps x action repeat."""
     runs: Path = Path("runs")
-    """Where run directories live."""
+    """Folder of the run directories."""
     checkpoint_seconds: float = 60.0
     """A checkpoint is taken at the first episode end this long after the last one."""
     extend: bool = False
@@ -95,7 +95,7 @@ def _overview() -> str:
     agents = "\n".join(f"  {name:<8} {entry.about}" for name, entry in AGENTS.items())
     return (
         "usage: peer-rl train AGENT --task SUITE/NAME [OPTIONS]\n\n"
-        "Train one run. The same command again continues it, or says that it is finished.\n\n"
+        "Train one run. The same command resumes it if it was stopped.\n\n"
         f"agents:\n{agents}\n  module:Class  an agent of your own\n\n"
         "peer-rl train AGENT --task TASK --help lists the agent's options and their defaults for that task;\n"
         "peer-rl train AGENT --task TASK --dry-run shows where each value comes from."

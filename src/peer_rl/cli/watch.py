@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _record(policy: Policy, options: WatchOptions, out: Path, show: Callable[[int, int], None]) -> Evaluation:
-    """The scene as the environment renders it, or what the run's world model makes of the same episodes."""
+    """The scene as the environment renders it, or the world model's predictions of the same episodes."""
     from peer_rl.training.imagined import record_imagination, world_model_of
     from peer_rl.training.video import record
 

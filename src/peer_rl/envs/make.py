@@ -33,12 +33,12 @@ def env_of(config: AnyRunConfig, *, render_mode: str | None = None) -> Env:
     env = make_env(task_of(config), rendering=rendering, max_episode_steps=limit, render_mode=render_mode)
     if config.frame_stack is not None and not isinstance(env, StackedFrames):
         env.close()
-        raise ConfigError(f"task {config.task} gives no frames that could be stacked; leave out --frame-stack")
+        raise ConfigError(f"task {config.task} renders no frames to stack; leave out --frame-stack")
     if config.encoding == "one-hot":
         return env
     if not isinstance(env.observation_space, spaces.Discrete):
         env.close()
-        raise ConfigError(f"task {config.task} does not number its states; leave out --encoding")
+        raise ConfigError(f"task {config.task} has no numbered states; leave out --encoding")
     return IntegerState(env)
 
 

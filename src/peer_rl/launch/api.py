@@ -182,7 +182,7 @@ class Policy:
         except (KeyError, TypeError, AttributeError) as error:
             raise RunError(
                 f"{path / 'manifest.json'} does not describe the run's observations and actions; "
-                "bring back the one that `peer-rl train` wrote, or train again"
+                "restore the original, or train again"
             ) from error
         try:
             self.agent = _policy_of(plain, self.spec, torch.device(self.config.device))
@@ -196,7 +196,7 @@ class Policy:
     def act(self, obs: Any, *, first: bool = False, explore: bool = False) -> Any:
         """The action for one observation, or an array of actions for a batch of them.
 
-        ``obs`` is what the task's environment returns; ``first`` tells agents with a memory that an episode begins.
+        ``obs`` is what the task's environment returns; ``first`` marks episode starts for agents with a memory.
         """
         encoded = self.spec.encode(obs)
         if not np.isfinite(encoded).all():

@@ -190,11 +190,11 @@ def compare(
     make: ``make(seed, beta)`` returning a Stable-Baselines3 model, or ``train(seed, beta, log)`` that trains by itself
         and calls ``log(step=..., return_=..., **numbers)``; the function, or ``SCRIPT.py:NAME``. It is also given
         ``regularizer``, ``control`` and ``steps`` if it has parameters of these names.
-    seeds: how many (0, 1, ...), or which. Six are the fewest that can decide anything at 5 %.
+    seeds: how many (0, 1, ...), or which. At least six are needed to decide anything at 5 %.
     regularizers: compares each of them at each beta above 0. controls: ``layer-norm`` adds a LayerNorm critic.
     protocol: evaluations, eval_episodes, final_episodes and diagnoses of a Stable-Baselines3 model.
 
-    Every run is a process of its own. The same call again keeps finished runs and starts unfinished ones again.
+    Every run is a process of its own. The same call keeps finished runs and restarts unfinished ones.
     """
     stop_if_loading()
     wanted = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)

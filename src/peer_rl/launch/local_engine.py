@@ -131,7 +131,7 @@ def reason_of(job: Job, code: int) -> str | None:
         return f"killed by {name}{guess}; the same command {then}"
     if code:
         return job.complaint()
-    return None if job.finished() else "it ended, but its directory does not say that it is finished"
+    return None if job.finished() else "the process ended before the run was finished"
 
 
 @contextmanager

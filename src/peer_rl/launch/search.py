@@ -209,6 +209,6 @@ def _conclusion(family: Family, ranked: list[Trial], seeds: list[int]) -> str:
     fresh = list(range(max(seeds) + 1, max(seeds) + 1 + max(len(seeds), 5)))
     return (
         f"best beta: {best.beta:g}, mean score {best.mean():.2f}. It was chosen as the best of {len(searched)} on "
-        f"these very seeds, so its score is too good to be true: confirm it with other ones, "
+        f"these seeds, so its score is optimistic: confirm it with fresh ones, "
         f"betas = [0, {best.beta:g}] and seeds = {fresh}"
     )

@@ -137,7 +137,7 @@ def grid_table(comparison: Comparison, grid: Grid) -> Table:
 def _caption(comparison: Comparison, grid: Grid) -> str:
     published = {table.number: table for table in comparison.tables}
     source = " and ".join(published) or "no table of the paper"
-    rule = f" There a number is: {comparison.tables[0].score}." if comparison.tables else ""
+    rule = f" Its numbers are: {comparison.tables[0].score}." if comparison.tables else ""
     ours = grid.budget.measure.title.lower()
     return (
         f"{grid.suite} {grid.budget.title}; profile {comparison.profile}; paper: {source}.{rule} Ours: {ours}, mean ± "
@@ -246,7 +246,7 @@ def comparison_section(comparison: Comparison) -> tuple[Section, list[tuple[str,
     parts += [*extra.pictures, *(Text(line, "soft") for line in extra.captions)]
     parts.append(Cards(statements(comparison)))
     parts += [Heading("The paper's counts, and ours"), Bullets(recounted)] if recounted else []
-    parts.append(Details("The same curves one by one, to point at", [extra.charts]) if extra.charts else None)
+    parts.append(Details("The same curves, one chart each", [extra.charts]) if extra.charts else None)
     parts += [table for _, table in tables]
     parts.append(Details("Where the paper contradicts itself or its code", [Bullets(notes)]) if notes else None)
     return page.section(comparison.heading, *parts), tables

@@ -22,7 +22,7 @@ RETURN_PHI = (
 
 
 class UncertainHeadWarning(UserWarning):
-    """It is a guess which linear layers are the critic's heads."""
+    """Which linear layers are the critic's heads had to be guessed."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

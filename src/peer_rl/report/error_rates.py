@@ -36,7 +36,7 @@ def error_rate_table() -> Table:
     returns = list(dict.fromkeys(row["returns"] for row in content["rates"]))
     error = 200 * math.sqrt(LEVEL * (1 - LEVEL) / content["simulations"])
     caption = (
-        f"How often a verdict other than 'not decided' would come up without any effect: the highest of "
+        f"How often a verdict other than 'not decided' would appear without any effect: the highest of "
         f"{len(returns)} distributions of returns ({', '.join(returns)}), {content['simulations']:,} simulated "
         f"comparisons each, so that two standard errors of a rate of 5 % are {error:.1f} points."
     )

@@ -1,4 +1,4 @@
-"""What lies in a folder of runs: state, step, score, size and age of each; and the safe way to delete some."""
+"""The runs in a folder: state, step, score, size and age of each, and how to delete some safely."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITTEN_HERE = {*FILES, *DRAFTS, "checkpoint", "videos", "export", "log.txt", "
 
 @dataclass(frozen=True)
 class Entry:
-    """One run directory, at a glance."""
+    """A summary of one run directory."""
 
     path: Path
     name: str
@@ -87,7 +87,7 @@ def _measure(path: Path) -> tuple[int, datetime]:
 
 
 def delete(entry: Entry, runs: Path) -> None:
-    """Delete a run that nobody writes, and the folders above it that are empty then."""
+    """Delete a run that no process is writing, and the folders above it that become empty."""
     foreign = sorted(set(os.listdir(entry.path)) - _WRITTEN_HERE)
     if foreign:
         raise RunError(f"{entry.path} holds what peer-rl did not write ({', '.join(foreign)}); delete it by hand")

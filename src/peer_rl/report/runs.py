@@ -223,7 +223,7 @@ def _read_logs(record: RunRecord) -> RunRecord:
 
 
 def state_of(path: Path, status: Row) -> str:
-    """finished, running or stopped: a run that nobody writes does not run, whatever its status.json says."""
+    """finished, running or stopped: a run that no process writes is stopped, whatever its status.json says."""
     if status.get("state") == "finished":
         return "finished"
     return "running" if is_written(path) else "stopped"
@@ -352,7 +352,7 @@ def terms(groups: Sequence[Group]) -> str:
 
 
 def shared_settings(groups: Sequence[Group]) -> str:
-    """What no label repeats, in a sentence; empty if there is nothing."""
+    """The settings that all groups share, as a sentence; empty if there are none."""
     common = sorted(groups[0].common)
     return f"All of them with {', '.join(common)}." if common else ""
 

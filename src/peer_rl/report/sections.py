@@ -230,7 +230,7 @@ def runs_section(groups: Sequence[Group], out: Path) -> Section:
         for group in groups
     ]
     note = (
-        "Every number above is made of these. A command makes its run again, bit for bit on the same machine and "
+        "Every number above comes from these runs. A command makes its run again, bit for bit on the same machine and "
         "versions (manifest.json); where the run is whole, it only says so. Numbers of each run: runs.csv."
     )
     return page.section("Runs and commands", Text(note, "soft"), RunTable(header, shown))

@@ -1,4 +1,4 @@
-"""``peer-rl xray``: one page about what a trained critic has made of its inputs."""
+"""``peer-rl xray``: a page about a trained critic's representation."""
 
 from __future__ import annotations
 

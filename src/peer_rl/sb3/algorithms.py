@@ -88,7 +88,9 @@ class Regularized(OffPolicyAlgorithm):
             if self.beta != "auto":
                 raise ConfigError(f"beta must be a number, a function of the progress or 'auto', not {self.beta!r}")
             if self.regularizer not in ("peer", "cosine-peer", "auto"):
-                raise ConfigError("beta 'auto' weighs cosine-peer alone: leave out regularizer, or give beta a number")
+                raise ConfigError(
+                    "beta 'auto' works with cosine-peer only: leave out regularizer, or give beta a number"
+                )
             self.beta, self.regularizer = None, "auto"
         found, self.regularizer = _choose(self.regularizer)
         if callable(self.beta) and adapts(found):
@@ -161,7 +163,7 @@ def __getattr__(name: str) -> Any:
             "of TD3, SAC, TQC, DQN and QRDQN"
         )
     if name == "DDPG":
-        raise ConfigError("DDPG is not here: class DDPG(Regularized, stable_baselines3.DDPG) makes it in one line")
+        raise ConfigError("DDPG is not here: class DDPG(Regularized, stable_baselines3.DDPG) defines it in one line")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -58,7 +58,7 @@ class OnPolicyPolicy:
         return self.network.predict_values(self._see(obs))[:, 0]
 
     def _see(self, obs: Array) -> Tensor:
-        """What VecNormalize makes of an observation."""
+        """An observation, normalised as by VecNormalize."""
         if self.moments is not None:
             scaled = (obs - self.moments.mean) / np.sqrt(self.moments.var + _EPSILON)
             obs = np.clip(scaled, -self.clip, self.clip).astype(np.float32)

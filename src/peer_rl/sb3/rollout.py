@@ -24,7 +24,7 @@ MOST_STEPS = 2_000
 
 @dataclass(frozen=True)
 class Rollout:
-    """What an agent met in its episodes, row by row, and what its critic makes of it."""
+    """The transitions of an agent's episodes, and its critic's features of them."""
 
     features: Features
     """phi is (heads, rows, dim) or (rows, dim)."""
@@ -143,7 +143,7 @@ def _collect(
             returns.append(total)
             total = 0.0
     if len(number) < 2:
-        raise RunError("the episodes have fewer than two steps together, which is too little to look at")
+        raise RunError("the episodes have fewer than two steps in total, which is too few to analyse")
     return rows, np.array(number), returns
 
 

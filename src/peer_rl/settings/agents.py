@@ -69,7 +69,7 @@ class AgentEntry:
             return "PEER does not apply: it has no TD target"
         if not self.beta:
             return "a baseline of the paper"
-        return "PEER appendix" if self.backbone else "ours: the paper's for its backbones, which this is not"
+        return "PEER appendix" if self.backbone else "ours: the paper's value for its own backbones"
 
     @property
     def resumes(self) -> bool:

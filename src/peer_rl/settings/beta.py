@@ -28,11 +28,11 @@ def check_weight(config: AnyRunConfig, *, given: Collection[str]) -> None:
     if config.beta == "auto":
         if config.regularizer != "cosine-peer" and "regularizer" in given:
             leave = f"leave out --regularizer {config.regularizer}, or give beta a number"
-            raise ConfigError(f"--beta auto weighs cosine-peer alone; {leave}")
+            raise ConfigError(f"--beta auto works with cosine-peer only; {leave}")
         return
     for name in _ONLY_AUTO:
         if name in given:
-            raise ConfigError(f"--{name.replace('_', '-')} goes with --beta auto, but beta is {config.beta:g}")
+            raise ConfigError(f"--{name.replace('_', '-')} needs --beta auto, but beta is {config.beta:g}")
     named = config.regularizer not in ("peer", "none")
     if named and find_agent(config.agent).td_target and not (config.beta or "beta" in given):
         raise ConfigError(

@@ -28,7 +28,7 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernels) == len(self.strides) > 0:
             raise ConfigError(
-                f"encoder.channels, kernels and strides must be equally many, and one at least, "
+                f"encoder.channels, kernels and strides must have the same length, at least 1, "
                 f"not {len(self.channels)}, {len(self.kernels)} and {len(self.strides)}"
             )
         for name in ("channels", "kernels", "strides"):

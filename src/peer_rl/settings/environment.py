@@ -76,9 +76,9 @@ def check_environment(config: AnyRunConfig) -> None:
             f"task {task.name} has a fixed action repeat, {task.action_repeat}; leave out --action-repeat"
         )
     if config.mujoco_version is not None and task.suite != "mujoco":
-        raise ConfigError(f"task {task.name} is none of the suite mujoco; leave out --mujoco-version")
+        raise ConfigError(f"task {task.name} is not a MuJoCo task; leave out --mujoco-version")
     if config.sticky_actions is not None and task.suite != "atari":
-        raise ConfigError(f"task {task.name} is none of the suite atari; leave out --sticky-actions")
+        raise ConfigError(f"task {task.name} is not an Atari task; leave out --sticky-actions")
     if sees_pixels(config.agent, task):
         return
     # whether any other task shows images, which frame_stack needs, is known once the environment is made

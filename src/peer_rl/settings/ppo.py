@@ -23,7 +23,7 @@ class PPOConfig:
     epochs: int = 10
     """Passes over one batch (Baselines: noptepochs)."""
     clip_range: float = 0.2
-    """How far the ratio of new to old probabilities counts from 1 (Baselines: cliprange)."""
+    """Clip range of the ratio of new to old probabilities (Baselines: cliprange)."""
     learning_rate: float = 3e-4
     """Adam's initial learning rate (Baselines: lr)."""
     lr_decay_steps: int = 1_000_000

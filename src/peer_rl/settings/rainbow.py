@@ -33,9 +33,9 @@ class RainbowConfig:
     epsilon_start: float = of(1.0, "Dopamine's atari_100k lab, OTRainbow")
     """Without noisy layers: probability of a random action when the random phase has ended."""
     epsilon_final: float = of(0.01, "Dopamine's atari_100k lab, OTRainbow")
-    """Without noisy layers: probability of a random action in the long run."""
+    """Without noisy layers: final probability of a random action."""
     epsilon_steps: int = of(50_000, "Dopamine's atari_100k lab, OTRainbow")
-    """Without noisy layers: acting steps over which it falls linearly; its own horizon, whatever --steps says."""
+    """Without noisy layers: acting steps over which it falls linearly; independent of --steps."""
     target_every: int = of(2_000, TABLE_ATARI_CURL)
     """Updates between copies of the online network into the target network."""
     hidden: int = of(256, TABLE_ATARI_CURL)

@@ -14,11 +14,11 @@ class PrioritisedConfig(LearningConfig):
     """The same with prioritised replay (Schaul et al. 2016)."""
 
     priority_exponent: float = 0.5
-    """A transition is drawn in proportion to its priority to this power; 0 draws all alike."""
+    """A transition is drawn in proportion to its priority to this power; 0 draws uniformly."""
     importance_start: float = 0.4
     """Exponent of the importance weights before the first update."""
     importance_final: float = 1.0
-    """Exponent of the importance weights in the long run."""
+    """Final exponent of the importance weights."""
     importance_steps: int = 100_000
     """Agent step, the random phase included, whose update has the final exponent; its own horizon, whatever --steps
     says."""

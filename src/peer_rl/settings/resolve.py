@@ -155,7 +155,7 @@ def _is_union(annotation: Any) -> bool:
 def configure(agent: str, task: str, *, preset: str = "", profile: str = "paper", **given: Any) -> AnyRunConfig:
     """The settings of one run; ``given`` names them as the command line does: ``seed=3, beta=0, gamma=0.9``.
 
-    Nested ones go by their path: ``**{"critic.hidden": (64, 64)}``.
+    Nested ones are named by their path: ``**{"critic.hidden": (64, 64)}``.
     """
     config, origins = defaults(agent, task, preset=preset, profile=profile)
     layer = {_full_path(config, name): Value(value, "given") for name, value in given.items()}

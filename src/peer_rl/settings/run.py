@@ -39,7 +39,7 @@ class LearningConfig:
     pretrain: int = 0
     """Updates in the first round, after the random phase; 0 for as many as in the others."""
     update_after_episodes: bool = False
-    """Save an episode's rounds of updates for its end."""
+    """Postpone an episode's updates to its end."""
     clip_rewards: bool = False
     """Learn from rewards clipped to [-1, 1]; logged returns are unclipped."""
     lost_life_ends: bool = False
@@ -114,7 +114,7 @@ class RunConfig(Generic[Settings, Learning, Protocol]):
     settings: Annotated[Settings, arg(name="")]
     """The agent's own hyper-parameters."""
     seed: int = 0
-    """Seed of all randomness. Runs with the same seed and another beta start from the same weights."""
+    """Seed of all randomness. Runs with the same seed and different betas start from the same weights."""
     beta: float | Literal["auto"] = 5e-4
     """Weight of the regularizer in the critic's loss; 0 is the plain backbone, auto adapts to --beta-target."""
     beta_target: float | None = None

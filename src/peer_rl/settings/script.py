@@ -1,4 +1,4 @@
-"""Settings of the runs that ``peer-rl compare`` makes of a user's script: the script decides everything else."""
+"""Settings of the runs behind ``peer-rl compare``: the user's script decides everything else."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ class PlannerConfig:
     iterations: int = of(6, TD_MPC_CODE)
     """Rounds of drawing and selecting."""
     temperature: float = of(0.5, TD_MPC_CODE)
-    """Elites are weighted by exp(temperature * value); 0 weights all alike."""
+    """Elites are weighted by exp(temperature * value); 0 weights them equally."""
     momentum: float = of(0.1, TD_MPC_CODE)
     """Fraction of the old mean in the next iteration's mean."""
     std_start: float = of(2.0, TD_MPC_CODE)
-    """Standard deviation of the first iteration's actions, and the largest of any."""
+    """Standard deviation of the first iteration's actions, and the upper limit later."""
 
     def __post_init__(self) -> None:
         check(
@@ -53,9 +53,9 @@ class TDMPCConfig:
     max_gradient_norm: float = of(10.0, TD_MPC_CODE)
     """Gradients with a larger norm are scaled down to it, the model's and the policy's each."""
     tau: float = of(0.01, TD_MPC_CODE)
-    """Fraction of the online encoder and critics that enters their targets at each of the targets' updates."""
+    """Fraction of the online encoder and critics in each update of the targets."""
     target_every: int = of(2, TD_MPC_CODE)
-    """Updates to one update of the targets."""
+    """Updates between updates of the targets."""
     decay: float = of(0.5, TD_MPC_CODE)
     """Weight of each step of a window relative to the step before it (rho in the paper)."""
     consistency_weight: float = of(2.0, TD_MPC_CODE)
@@ -65,7 +65,7 @@ class TDMPCConfig:
     value_weight: float = of(0.1, TD_MPC_CODE)
     """Weight of the TD loss, PEER's term included."""
     largest_loss: float = of(1e4, TD_MPC_CODE)
-    """Each window's three losses are cut off here, and so is its priority."""
+    """Upper limit of each window's three losses and of its priority."""
     latent: int = of(50, TD_MPC_CODE)
     """Units of the latent state z."""
     encoder_hidden: int = of(256, TD_MPC_CODE)
@@ -81,15 +81,15 @@ class TDMPCConfig:
     policy_fraction: float = of(0.05, TD_MPC_CODE)
     """Sequences of the policy among a plan's candidates, as a fraction of --planner.samples."""
     schedule_steps: int = of(25_000, TD_MPC_CODE + ": agent steps, as many as updates there")
-    """Updates over which the horizon grows from 1 and the exploration noise falls; its own horizon, not --steps."""
+    """Updates over which the horizon grows from 1 and the exploration noise falls; independent of --steps."""
     noise_start: float = of(0.5, TD_MPC_CODE)
-    """Least standard deviation of a plan's actions at first; the action taken in training has it as noise."""
+    """Initial minimum standard deviation of a plan's actions, and of the noise on the action taken in training."""
     noise_final: float = of(0.05, TD_MPC_CODE)
-    """Least standard deviation of a plan's actions in the long run."""
+    """Final minimum standard deviation of a plan's actions."""
     clamp_actions: bool = of(True, "ours, as TD-MPC2: replay and model see the actions that the simulator took")
     """Clamp the action to [-1, 1] after the exploration noise."""
     shift: int = of(4, TD_MPC_CODE)
-    """Pixels that a frame is shifted at most, each way."""
+    """Largest shift of a frame in pixels, in each direction."""
     planner: PlannerConfig = part(PlannerConfig())
     """The planner."""
     encoder: EncoderConfig = part(

@@ -1,6 +1,6 @@
 """Files that survive a crash and never lead outside the run: atomic writes, and JSON lines with a running checksum.
 
-A run directory may come from anybody. A symbolic link, pipe or device in it is refused before it is read or written.
+A run directory may come from an untrusted source: a symbolic link, pipe or device in it is refused before it is opened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A world model beside reality: the frames of an episode, their reconstruction, and the open-loop prediction.
+"""A world model compared with reality: the frames of an episode, their reconstruction, and the open-loop prediction.
 
 Every window of 50 frames begins with 5 that the model sees; the other 45 are predicted from the actions alone.
 """
@@ -31,7 +31,7 @@ from peer_rl.training.video import FPS, Frame, Video
 CONTEXT, WINDOW = 5, 50
 _SIDE, _GAP = 192, 4
 _SEEN, _PREDICTED = (60, 160, 80), (220, 120, 40)
-"""Colours beside the prediction: green where the model has seen the frame, orange where it has not."""
+"""Colours next to the prediction: green where the model has seen the frame, orange where it has not."""
 _STRIP = (0, 2, 4, 9, 14, 19, 24, 29, 34, 39, 44, 49)
 
 
@@ -76,7 +76,7 @@ def world_model_of(agent: Any, name: str) -> WorldModel:
     model = getattr(agent, "model", None)
     if isinstance(model, WorldModel) and model.sees_frames:
         return model
-    why = "reads vectors, of which there are no pictures" if isinstance(model, WorldModel) else "has no world model"
+    why = "reads vectors, so it predicts no frames" if isinstance(model, WorldModel) else "has no world model"
     models = {other: entry for other, entry in AGENTS.items() if issubclass(entry.settings, WorldModelConfig)}
     able = [other for other, entry in models.items() if entry.observations == "frames"]
     raise ConfigError(f"{name} {why}; --imagine is for {', '.join(able)}")
@@ -94,7 +94,7 @@ def record_imagination(
     max_steps: int | None = None,
     show: Callable[[int, int], None] = lambda episode, step: None,
 ) -> Evaluation:
-    """One episode per seed into ``out``, as `video.record` does, and some steps of the first as a PNG beside it."""
+    """One episode per seed into ``out``, as `video.record` does, and some steps of the first as a PNG next to it."""
     model = agent.model
     acting, imagining = (Stream(run_seed, name, device=agent.device) for name in ("act", "imagine"))
     played = Evaluation(seeds, [], [])
@@ -127,7 +127,7 @@ def play(agent: Any, env: Env, spec: EnvSpec, *, seed: int, rng: Stream, max_ste
 
 @torch.no_grad()
 def imagine(model: WorldModel, episode: Episode, *, stack: int, rng: Stream) -> Imagined:
-    """What the model makes of an episode."""
+    """The model's reconstruction and prediction of an episode."""
     device = next(model.parameters()).device
     target = model.see(torch.from_numpy(episode.obs).to(device), rng.torch)
     actions = model.one_hot(torch.from_numpy(episode.actions).to(device)).unsqueeze(1)  # (T, 1, A)
@@ -161,7 +161,7 @@ def _frames(values: Tensor, stack: int) -> Frame:
 
 
 def write_png(path: Path, frame: Frame) -> None:
-    """A picture without a package for it."""
+    """Write a PNG without an imaging package."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -90,7 +90,7 @@ def read_settings(file: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"there is no file {file}; name a TOML file, such as the config.toml of a run") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-        raise ConfigError(f"{file} is no TOML: {error}") from error
+        raise ConfigError(f"{file} is not TOML: {error}") from error
 
 
 def read_toml(file: Path) -> dict[str, Any]:

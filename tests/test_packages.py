@@ -87,7 +87,7 @@ def test_xray_needs_the_packages_of_a_report(monkeypatch):
     assert peer_rl.configure
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"doctor"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"doctor", "completion"}))
 def test_every_command_says_what_it_needs(command, monkeypatch, capsys):
     forget(monkeypatch, *packages.TRAINER)
     monkeypatch.setattr(sys, "argv", ["peer-rl", command, "--help"])

@@ -12,9 +12,9 @@ from running import OURS, PIXELS, REGULARIZED, final, tiny_config, toy_config
 
 import peer_rl
 from peer_rl.agents.planet import PlaNet
-from peer_rl.agents.td_mpc import TDMPC
 from peer_rl.errors import RunError
 from peer_rl.launch.api import train
+from peer_rl.networks.latent_model import LatentModel
 from peer_rl.settings import AGENTS
 from peer_rl.training import loop
 from peer_rl.training.checkpoint import Checkpoints
@@ -120,7 +120,7 @@ def test_from_the_agents_action(agent, tmp_path, monkeypatch):
 
     call = module.__call__
     monkeypatch.setattr(module, "__call__", spoilt)
-    for planner in (TDMPC, PlaNet):  # a planner's actions come from values
-        monkeypatch.setattr(planner, "_returns", lambda self, start, actions, rng: actions.sum((0, 2)) * math.nan)
+    for planned, returns in ((LatentModel, "returns"), (PlaNet, "_returns")):  # a planner's actions come from values
+        monkeypatch.setattr(planned, returns, lambda self, start, actions, *_, **__: actions.sum((0, 2)) * math.nan)
     with pytest.raises(RunError, match=r"stopped at step 100: the agent's action became \[nan\]"):
         train(config, runs=tmp_path)

@@ -141,7 +141,7 @@ class TestConfig:
             ('agent = "dqn"\ntask = 3', [], "task must be a text"),
             ('agent = "dqn"\ntask = "gym/CartPole-v1"\ngama = 3', [], "unknown setting 'gama'"),
             ('agent = "dqn"\ntask = "gym/CartPole-v1"', ["--profile", "smoke"], "leave one of them out"),
-            ("agent = ", [], "is no TOML"),
+            ("agent = ", [], "is not TOML"),
         ],
     )
     def test_what_is_wrong_with_a_file_is_said(self, tmp_path, text, words, problem):

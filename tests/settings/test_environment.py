@@ -11,9 +11,9 @@ from peer_rl.cli.train import read_options
 from peer_rl.envs.make import env_of, spec_of
 from peer_rl.errors import ConfigError
 from peer_rl.settings import AGENTS, as_dict, configure, from_dict, variant
-from peer_rl.settings.environment import picture_of, task_of
+from peer_rl.settings.environment import rendering_of, task_of
 from peer_rl.settings.suites import Frames
-from peer_rl.settings.tasks import Picture
+from peer_rl.settings.tasks import Rendering
 from peer_rl.training.rundir import RunDirectory
 
 
@@ -29,7 +29,7 @@ def pixel_agent(monkeypatch, more_settings):
 def test_state_sac_repeats_nothing_and_counts_environment_steps():
     config = configure("sac", "dmc/cartpole-swingup")
     assert (config.action_repeat, config.steps, config.protocol.eval_every) == (1, 500_000, 10_000)
-    assert picture_of(config) is None
+    assert rendering_of(config) is None
     assert (config.image_size, config.frame_stack, config.render_quality) == (None, None, None)
     twice = configure("sac", "dmc/cartpole-swingup", action_repeat=2)
     assert (task_of(twice).action_repeat, variant(twice)) == (2, "sac+action-repeat2")
@@ -38,10 +38,10 @@ def test_state_sac_repeats_nothing_and_counts_environment_steps():
 def test_a_pixel_agents_config_has_all_of_it(pixel_agent):
     config = configure(pixel_agent, "dmc/cartpole-swingup")
     assert (config.action_repeat, config.image_size, config.frame_stack) == (8, 84, 3)
-    assert picture_of(config) == Picture(84, "full")
+    assert rendering_of(config) == Rendering(84, "full")
     assert from_dict(as_dict(config)) == config
     small = configure(pixel_agent, "dmc/cartpole-swingup", profile="small")
-    assert picture_of(small) == Picture(64, "draft")
+    assert rendering_of(small) == Rendering(64, "draft")
     assert variant(small) == pixel_agent
     assert variant(dataclasses.replace(small, render_quality="full")) == f"{pixel_agent}+render-quality-full"
 

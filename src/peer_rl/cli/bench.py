@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import Positive, check
 
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "mujoco", "dm-control", "stable-baselines3", "sbx-rl", "jax")
 Measured = Literal["td3", "sac", "curl-rainbow", "drq-dqn", "curl-sac", "drq-sac", "sac-ae", "drq-v2", "td-mpc"]
@@ -23,11 +23,11 @@ class BenchOptions:
 
     agents: tuple[Measured, ...] = get_args(Measured)
     """Agents to measure; those that see DMControl's frames in the small profile, one update and no whole loop."""
-    rounds: int = 7
+    rounds: Positive[int] = 7
     """Turns of each contender."""
-    turn_steps: int = 200
+    turn_steps: Positive[int] = 200
     """Agent steps of one turn, an update each."""
-    update_rounds: int = 600
+    update_rounds: Positive[int] = 600
     """Timed pairs of updates, for PEER's cost and the products' share; a tenth of it from DMControl's frames, and
     a fortieth for td-mpc, which has its published size."""
     out: Path = Path("bench.json")
@@ -37,7 +37,7 @@ class BenchOptions:
 def main(arguments: list[str]) -> int:
     """Measure, write, and show."""
     options = parse(BenchOptions, arguments, prog="peer-rl bench")
-    check(options, positive="rounds turn_steps update_rounds")
+    check(options)
     if not options.agents:
         raise ConfigError("name an agent to measure: --agents td3 sac")
     if platform.system() != "Linux":

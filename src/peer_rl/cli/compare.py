@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import NotNegative, Positive, check
 
 _PROTOCOL = ("evaluations", "eval_episodes", "final_episodes", "diagnoses")
 
@@ -28,9 +28,9 @@ class CompareOptions:
     """SCRIPT.py:NAME or MODULE:NAME, your function."""
     betas: tuple[float, ...] = (0.0, 5e-4)
     """Weights of the regularizer; 0 is the plain agent, to which the others are compared."""
-    seeds: int = 6
+    seeds: Positive[int] = 6
     """Number of seeds; at least 6 are needed to decide anything at 5 %."""
-    first_seed: int = 0
+    first_seed: NotNegative[int] = 0
     """The first seed; the others follow."""
     steps: int = 50_000
     """Agent steps of each run."""
@@ -50,7 +50,7 @@ class CompareOptions:
     """Threads of torch in each run."""
     engine: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: tasks on a Ray cluster."""
-    workers: int | None = None
+    workers: Positive[int] | None = None
     """Runs at a time; by default as many as cores (or the cluster) and memory allow."""
     address: str | None = None
     """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
@@ -67,7 +67,7 @@ class CompareOptions:
 def main(arguments: list[str]) -> int:
     """Load the script, run what is missing, and report."""
     options = parse(CompareOptions, arguments, prog="peer-rl compare")
-    check(options, positive="seeds workers", not_negative="first_seed")
+    check(options)
     if options.address and options.engine != "ray":
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
     from peer_rl.launch.compare import Plan, run_in_process, run_plan

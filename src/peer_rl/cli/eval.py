@@ -10,7 +10,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.settings import find_agent
 from peer_rl.settings.beta import describe_beta
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import NotNegative, Positive, check
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class EvalOptions:
 
     run: Positional[Path]
     """The run directory."""
-    episodes: int = 10
+    episodes: Positive[int] = 10
     """Episodes to play."""
-    seed: int = 0
+    seed: NotNegative[int] = 0
     """Seed of the episodes."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
@@ -30,7 +30,7 @@ class EvalOptions:
 def main(arguments: list[str]) -> int:
     """Play and print."""
     options = parse(EvalOptions, arguments, prog="peer-rl eval")
-    check(options, positive="episodes", not_negative="seed")
+    check(options)
     import numpy as np
 
     from peer_rl.launch.api import load

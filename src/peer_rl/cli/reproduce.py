@@ -15,7 +15,7 @@ from peer_rl.cli.sweep import show_jobs
 from peer_rl.errors import ConfigError, PeerError, nearest
 from peer_rl.packages import from_extra
 from peer_rl.paper.catalogue import CATALOGUE
-from peer_rl.settings.fields import check, check_not_negative
+from peer_rl.settings.fields import Positive, check, check_not_negative
 from peer_rl.settings.run import Profile
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ReproduceOptions:
     """A table or figure, such as table1 or gridworld (peer-rl list experiments)."""
     profile: Profile = "paper"
     """paper: the full settings; small: hours on a CPU; smoke: a minute or a few, to see that everything works."""
-    seeds: int | None = None
+    seeds: Positive[int] | None = None
     """Seeds 0 to K-1, the same for every system; the paper's number if not given, fewer in the other profiles."""
     betas: tuple[float, ...] = ()
     """gridworld only: PEER's betas, a curve each; plain DQN (beta 0) is always there."""
@@ -40,7 +40,7 @@ class ReproduceOptions:
     """Only these tasks of the experiment."""
     agents: tuple[str, ...] = ()
     """Only these agents of the experiment."""
-    workers: int = os.cpu_count() or 1
+    workers: Positive[int] = os.cpu_count() or 1
     """Runs at a time."""
     engine: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: tasks on a Ray cluster."""
@@ -92,7 +92,7 @@ def _check(options: ReproduceOptions) -> None:
     if options.experiment not in CATALOGUE:
         hint = nearest(options.experiment, CATALOGUE) or f"; there are: {', '.join(CATALOGUE)}"
         raise ConfigError(f"unknown experiment {options.experiment!r}{hint}")
-    check(options, positive="seeds workers")
+    check(options)
     for beta in options.betas:
         check_not_negative("betas", beta)
     if options.address and options.engine != "ray":

@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError, PeerError, RunError
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import Fraction, Positive, check
 
 if TYPE_CHECKING:
     from peer_rl.launch.jobs import Job
@@ -26,11 +26,11 @@ class SweepOptions:
     """The grid, in TOML: agents, tasks, seeds, betas and any option of peer-rl train, as lists or single values."""
     engine: Literal["local", "ray"] = "local"
     """local: processes on this machine; ray: tasks on a Ray cluster."""
-    workers: int | None = None
+    workers: Positive[int] | None = None
     """Runs at a time; by default as many as cores (or the cluster) and memory allow."""
     address: str | None = None
     """With --engine ray, the cluster: auto for the one that this machine belongs to; a new one here if not given."""
-    gpu_share: float = 0.25
+    gpu_share: Fraction = 0.25
     """With --engine ray, how much of a GPU an agent that sees pixels gets, if the cluster has GPUs."""
     search: Literal["beta"] | None = None
     """Search the best beta for each agent and task instead of running the grid's own."""
@@ -45,7 +45,7 @@ class SweepOptions:
 def main(arguments: list[str]) -> int:
     """Read the file, run what is missing, and report if asked to."""
     options = parse(SweepOptions, arguments, prog="peer-rl sweep")
-    check(options, positive="workers", fraction="gpu_share")
+    check(options)
     if options.address and options.engine != "ray":
         raise ConfigError("--address is a Ray cluster's; add --engine ray")
     from peer_rl.launch.sweep import read_sweep

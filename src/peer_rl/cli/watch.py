@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from peer_rl.cli.options import parse
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import NotNegative, Positive, check
 
 if TYPE_CHECKING:
     from peer_rl.launch.api import Policy
@@ -28,18 +28,18 @@ class WatchOptions:
 
     run: Positional[Path]
     """The run directory."""
-    episodes: int = 1
+    episodes: Positive[int] = 1
     """Episodes to record, one after the other in one video."""
-    seed: int = 0
+    seed: NotNegative[int] = 0
     """Seed of the episodes."""
     out: Path | None = None
     """The video; RUN/videos/step-N.mp4, or imagine-step-N.mp4, if not given."""
     imagine: bool = False
     """Record a world model instead of the scene: real frames, below them the model's reconstruction, and at the bottom
     its open-loop prediction from 5 frames of context. Also writes some steps as a PNG, which reports show."""
-    fps: float | None = None
+    fps: Positive[float] | None = None
     """Frames per second; the environment's own if not given."""
-    max_steps: int | None = None
+    max_steps: Positive[int] | None = None
     """Steps after which an episode is cut short."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
@@ -48,7 +48,7 @@ class WatchOptions:
 def main(arguments: list[str]) -> int:
     """Record, and say where the video is."""
     options = parse(WatchOptions, arguments, prog="peer-rl watch")
-    check(options, positive="episodes fps max_steps", not_negative="seed")
+    check(options)
     from rich.console import Console
 
     from peer_rl.launch.api import load

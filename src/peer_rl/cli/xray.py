@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from peer_rl.cli.options import parse
 from peer_rl.errors import ConfigError
 from peer_rl.packages import from_extra
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import NotNegative, Positive, check
 
 _ALGORITHMS = {"td3": "TD3", "ddpg": "DDPG", "sac": "SAC", "dqn": "DQN", "tqc": "TQC", "qrdqn": "QRDQN"}
 
@@ -32,9 +32,9 @@ class XRayOptions:
     """Load the zip, although it holds pickled code that runs when it is loaded."""
     normalize: Path | None = None
     """The file of VecNormalize's statistics, if the agent was trained with it; pickled as well."""
-    episodes: int = 3
+    episodes: Positive[int] = 3
     """Episodes to play, without exploration; 2,000 steps at most."""
-    seed: int = 0
+    seed: NotNegative[int] = 0
     """Seed of the first episode."""
     out: Path = Path("xray")
     """Where the page goes."""
@@ -43,7 +43,7 @@ class XRayOptions:
 def main(arguments: list[str]) -> int:
     """Load, play, write, and print where the page is."""
     options = parse(XRayOptions, arguments, prog="peer-rl xray")
-    check(options, positive="episodes", not_negative="seed")
+    check(options)
     if not options.trust:
         raise ConfigError(
             f"{options.model} holds pickled code, which runs when it is loaded: add --trust if you trust its source"

@@ -12,7 +12,7 @@ from peer_rl.launch.engine import EngineName, run_jobs
 from peer_rl.launch.jobs import Job, make_folder
 from peer_rl.packages import from_extra
 from peer_rl.settings import as_dict, from_dict
-from peer_rl.settings.fields import check, check_not_negative
+from peer_rl.settings.fields import Checked, Positive, check_not_negative
 from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.script import ModelProtocol
@@ -27,20 +27,20 @@ DEFAULT_SEEDS = 6
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Checked):
     """What a comparison trains: every variant with every seed."""
 
     betas: Sequence[float] = DEFAULT_BETAS
     seeds: Sequence[int] = tuple(range(DEFAULT_SEEDS))
-    steps: int = 50_000
+    steps: Positive[int] = 50_000
     regularizers: Sequence[str] = ("peer",)
     controls: Sequence[str] = ()
     protocol: dict[str, int] = field(default_factory=dict)
     """Settings of `ModelProtocol` that differ from its defaults."""
-    threads: int = 1
+    threads: Positive[int] = 1
 
     def __post_init__(self) -> None:
-        check(self, positive="steps threads")
+        super().__post_init__()
         for name in ("seeds", "regularizers"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} must hold at least one value, not none")

@@ -12,7 +12,7 @@ from peer_rl.errors import ConfigError, PeerError, nearest
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.settings import configure
 from peer_rl.settings.environment import with_frames
-from peer_rl.settings.fields import check, check_not_negative, check_positive
+from peer_rl.settings.fields import Checked, NotNegative, Positive, check_not_negative, check_positive
 from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list, with_values
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.training.rundir import flatten, read_toml
@@ -32,22 +32,22 @@ _ELSEWHERE = {"runs": "--runs", "dry-run": "--dry-run", "quiet": "nothing: the r
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class SearchSettings(Checked):
     """The table [search] of a sweep's file: what ``--search beta`` does."""
 
-    low: float = 1e-6
+    low: Positive[float] = 1e-6
     """Smallest beta."""
     high: float = 1.0
     """Largest beta."""
-    trials: int = 20
+    trials: Positive[int] = 20
     """Betas tried for each agent and task."""
-    round: int = 4
+    round: Positive[int] = 4
     """Betas chosen at a time, before their scores are known: larger ones keep more workers busy."""
-    seed: int = 0
+    seed: NotNegative[int] = 0
     """Seed of the sampler."""
 
     def __post_init__(self) -> None:
-        check(self, positive="low trials round", not_negative="seed")
+        super().__post_init__()
         if not self.high > self.low:
             raise ConfigError(f"high must be above low, but they are {self.high:g} and {self.low:g}")
 

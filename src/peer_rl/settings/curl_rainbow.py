@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check, of
+from peer_rl.settings.fields import NotNegative, Positive, PositiveFraction, of
 from peer_rl.settings.rainbow import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, RainbowConfig
 
 
@@ -12,24 +12,15 @@ from peer_rl.settings.rainbow import CURL_RAINBOW_CODE, TABLE_ATARI_CURL, Rainbo
 class CURLRainbowConfig(RainbowConfig):
     """Rainbow with CURL's contrastive loss (Laskin et al. 2020)."""
 
-    contrastive: float = of(1.0, CURL_RAINBOW_CODE)
+    contrastive: NotNegative[float] = of(1.0, CURL_RAINBOW_CODE)
     """Weight of the contrastive loss."""
-    contrastive_hidden: int = of(256, CURL_RAINBOW_CODE)
+    contrastive_hidden: Positive[int] = of(256, CURL_RAINBOW_CODE)
     """Units of the contrastive head's hidden layer."""
-    contrastive_units: int = of(128, CURL_RAINBOW_CODE)
+    contrastive_units: Positive[int] = of(128, CURL_RAINBOW_CODE)
     """Units of the compared codes."""
-    sharpness: float = of(0.1, CURL_RAINBOW_CODE)
+    sharpness: Positive[float] = of(0.1, CURL_RAINBOW_CODE)
     """Factor of the contrastive logits."""
-    momentum: float = of(1e-3, TABLE_ATARI_CURL)
+    momentum: PositiveFraction = of(1e-3, TABLE_ATARI_CURL)
     """Fraction of the online encoder in each update of the momentum encoder (tau in the paper)."""
-    crop_margin: int = of(4, CURL_RAINBOW_CODE)
+    crop_margin: Positive[int] = of(4, CURL_RAINBOW_CODE)
     """Pixels removed by a view's random crop, which is then padded by as many on each side and cropped back."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(
-            self,
-            not_negative="contrastive",
-            positive="contrastive_hidden contrastive_units sharpness crop_margin",
-            positive_fraction="momentum",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Positive, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.pixel_sac import (
     CURL_CODE,
@@ -44,18 +44,14 @@ class CURLSACConfig(PixelSACConfig):
         strides=CURL_CODE,
         weight_init=CURL_CODE,
     )
-    crop: int = of(84, TABLE_DMC_CURL)
+    crop: Positive[int] = of(84, TABLE_DMC_CURL)
     """Side of the crop in pixels: random in updates, central in acting."""
-    contrastive_learning_rate: float = of(1e-3, TABLE_DMC_CURL)
+    contrastive_learning_rate: Positive[float] = of(1e-3, TABLE_DMC_CURL)
     """Adam's learning rate for the contrastive loss: encoder, critics' latent and bilinear form."""
     step_encoder_twice: bool = False
     """A second optimizer steps the encoder again down the same contrastive gradient: a bug of CURL's code."""
     omit_last_offset: bool = False
     """Random crops never touch the frame's lower or right edge: a bug of CURL's code."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, positive="crop contrastive_learning_rate")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Checked, Fraction, NotNegative, Positive, PositiveFraction, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -15,16 +15,16 @@ TABLE_ATARI_DRQ = "PEER appendix, Atari table with DrQ"
 
 
 @dataclass(frozen=True)
-class DQNConfig:
+class DQNConfig(Checked):
     """DQN with a soft target update, as in the paper's grid world. The defaults suit Gymnasium's classic control."""
 
-    learning_rate: float = 5e-4
+    learning_rate: Positive[float] = 5e-4
     """Adam's learning rate."""
-    adam_epsilon: float = 1e-8
+    adam_epsilon: Positive[float] = 1e-8
     """Adam's epsilon, added to the root of its second moment."""
-    weight_decay: float = 0.0
+    weight_decay: NotNegative[float] = 0.0
     """Decoupled weight decay, as in AdamW: each update shrinks every parameter by learning_rate times this."""
-    max_gradient_norm: float | None = None
+    max_gradient_norm: Positive[float] | None = None
     """Largest norm of all gradients together; not given: no clipping."""
     loss: Literal["squared", "huber"] = "squared"
     """squared: mean squared TD error; huber: half of it up to an error of 1, linear beyond."""
@@ -32,17 +32,17 @@ class DQNConfig:
     """Double DQN: the online network chooses the next action, the target evaluates it (van Hasselt et al. 2016)."""
     dueling: bool = False
     """Dueling streams for the state's value and the actions' advantages (Wang et al. 2016)."""
-    tau: float = of(5e-3, TABLE_GRIDWORLD)
+    tau: PositiveFraction = of(5e-3, TABLE_GRIDWORLD)
     """Fraction of the online network in each update of the target network (eta in the paper)."""
-    target_every: int = of(1, TABLE_ATARI_DRQ)
+    target_every: Positive[int] = of(1, TABLE_ATARI_DRQ)
     """Updates between updates of the target network; with tau 1 each is a copy."""
-    epsilon_start: float = 1.0
+    epsilon_start: Fraction = 1.0
     """Probability of a random action at the end of the random phase."""
-    epsilon_final: float = 0.05
+    epsilon_final: Fraction = 0.05
     """Final probability of a random action."""
-    epsilon_steps: int = 10_000
+    epsilon_steps: Positive[int] = 10_000
     """Agent steps over which epsilon falls linearly; independent of --steps."""
-    epsilon_eval: float = 0.0
+    epsilon_eval: Fraction = 0.0
     """Probability of a random action in evaluation."""
     features: Literal["penultimate", "conv"] = "penultimate"
     """What PEER reads: phi, the last hidden layer, or the flattened convolutions."""
@@ -52,15 +52,6 @@ class DQNConfig:
         EncoderConfig(), channels=TABLE_ATARI_DRQ, kernels=TABLE_ATARI_DRQ, strides=TABLE_ATARI_DRQ
     )
     """The convolutions in front of it, for observations that are frames."""
-
-    def __post_init__(self) -> None:
-        check(
-            self,
-            positive="learning_rate adam_epsilon target_every epsilon_steps max_gradient_norm",
-            not_negative="weight_decay",
-            positive_fraction="tau",
-            fraction="epsilon_start epsilon_final epsilon_eval",
-        )
 
 
 @dataclass(frozen=True)

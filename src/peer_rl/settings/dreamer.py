@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Fraction, NotNegative, Positive, PositiveFraction, of, part
 from peer_rl.settings.world_model import DREAMER_CODE, RSSMConfig, WorldModelConfig, WorldModelLearning
 
 
@@ -12,35 +12,24 @@ from peer_rl.settings.world_model import DREAMER_CODE, RSSMConfig, WorldModelCon
 class BehaviourConfig(WorldModelConfig):
     """A world model, and a policy and a critic that learn from imagined states."""
 
-    actor_learning_rate: float = of(8e-5, DREAMER_CODE)
+    actor_learning_rate: Positive[float] = of(8e-5, DREAMER_CODE)
     """Adam's learning rate for the policy."""
-    critic_learning_rate: float = of(8e-5, DREAMER_CODE)
+    critic_learning_rate: Positive[float] = of(8e-5, DREAMER_CODE)
     """Adam's learning rate for the critic."""
-    behaviour_epsilon: float = of(1e-7, DREAMER_CODE)
+    behaviour_epsilon: Positive[float] = of(1e-7, DREAMER_CODE)
     """Adam's epsilon for policy and critic."""
-    imagined_steps: int = of(15, DREAMER_CODE)
+    imagined_steps: Positive[int] = of(15, DREAMER_CODE)
     """Steps of an imagined trajectory."""
-    imagined_discount: float = of(0.99, DREAMER_CODE)
+    imagined_discount: PositiveFraction = of(0.99, DREAMER_CODE)
     """Discount of imagined rewards; the same as --gamma unless there is a reason."""
-    return_lambda: float = of(0.95, DREAMER_CODE)
+    return_lambda: Fraction = of(0.95, DREAMER_CODE)
     """The lambda of the returns: 0 for one step, 1 for the sum of all rewards."""
-    actor_layers: int = of(4, DREAMER_CODE)
+    actor_layers: Positive[int] = of(4, DREAMER_CODE)
     """Hidden layers of the policy."""
-    critic_layers: int = of(3, DREAMER_CODE)
+    critic_layers: Positive[int] = of(3, DREAMER_CODE)
     """Hidden layers of the critic."""
-    exploration_noise: float = of(0.3, DREAMER_CODE)
+    exploration_noise: NotNegative[float] = of(0.3, DREAMER_CODE)
     """Standard deviation of the Gaussian noise on sampled actions in training."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(
-            self,
-            positive="actor_learning_rate critic_learning_rate behaviour_epsilon imagined_steps actor_layers "
-            "critic_layers",
-            positive_fraction="imagined_discount",
-            fraction="return_lambda",
-            not_negative="exploration_noise",
-        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from peer_rl.settings.dreamer import BehaviourConfig
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Fraction, NotNegative, Positive, of, part
 from peer_rl.settings.world_model import DREAMER_V2_CODE, RSSMConfig, WorldModelLearning
 
 
@@ -19,7 +19,7 @@ class DreamerV2Config(BehaviourConfig):
     model_epsilon: float = of(1e-5, DREAMER_V2_CODE)
     behaviour_epsilon: float = of(1e-5, DREAMER_V2_CODE)
     max_gradient_norm: float = of(100.0, DREAMER_V2_CODE)
-    weight_decay: float = of(1e-6, DREAMER_V2_CODE)
+    weight_decay: Fraction = of(1e-6, DREAMER_V2_CODE)
     """Every weight is multiplied by 1 minus this at each of its optimizer's steps, whatever the learning rate."""
     free_nats: float = of(1.0, DREAMER_V2_CODE + ", on DMControl")
     free_nats_per_step: bool = of(False, DREAMER_V2_CODE)
@@ -30,14 +30,14 @@ class DreamerV2Config(BehaviourConfig):
     reward_layers: int = of(4, DREAMER_V2_CODE)
     critic_layers: int = of(4, DREAMER_V2_CODE)
     exploration_noise: float = of(0.0, DREAMER_V2_CODE)
-    slow_critic_every: int = of(100, DREAMER_V2_CODE)
+    slow_critic_every: Positive[int] = of(100, DREAMER_V2_CODE)
     """Updates between copies of the critic into the slow critic, which the returns bootstrap from."""
-    entropy_weight: float = of(1e-4, DREAMER_V2_CODE + ", on DMControl")
+    entropy_weight: NotNegative[float] = of(1e-4, DREAMER_V2_CODE + ", on DMControl")
     """Weight of the policy's entropy."""
     actor_gradient: Literal["dynamics", "reinforce", "by-action"] = of("by-action", DREAMER_V2_CODE)
     """How the policy learns: through the model's dynamics, by REINFORCE, or the first for continuous and the second
     for discrete actions."""
-    least_action_std: float = of(0.1, DREAMER_V2_CODE)
+    least_action_std: Positive[float] = of(0.1, DREAMER_V2_CODE)
     """Smallest standard deviation of a continuous action."""
     decoder_channels: tuple[int, ...] = of((192, 96, 48), DREAMER_V2_CODE)
     rssm: RSSMConfig = part(
@@ -55,12 +55,6 @@ class DreamerV2Config(BehaviourConfig):
         strides=DREAMER_V2_CODE,
         weight_init=DREAMER_V2_CODE,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(
-            self, positive="slow_critic_every least_action_std", fraction="weight_decay", not_negative="entropy_weight"
-        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.dqn import TABLE_ATARI_DRQ, DQNConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Fraction, NotNegative, of, part
 from peer_rl.settings.networks import CriticConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -29,18 +29,14 @@ class DrQDQNConfig(DQNConfig):
     epsilon_steps: int = of(5_000, TABLE_ATARI_DRQ)
     epsilon_eval: float = of(0.05, DOPAMINE)
     critic: CriticConfig = part(CriticConfig(hidden=(512,)), hidden=TABLE_ATARI_DRQ)
-    shift: int = of(4, "DrQ's paper, Dopamine and the PEER authors' code; the table says random shifts")
+    shift: NotNegative[int] = of(4, "DrQ's paper, Dopamine and the PEER authors' code; the table says random shifts")
     """Largest shift of a frame in pixels, in each direction; the border is repeated."""
-    intensity: float = of(0.05, DOPAMINE)
+    intensity: NotNegative[float] = of(0.05, DOPAMINE)
     """Scale of the random intensity: frames are multiplied by 1 + scale * N(0, 1), the draw clipped to [-2, 2]."""
-    flip: float = 0.0
+    flip: Fraction = 0.0
     """Probability of a horizontal flip, and independently of a vertical one."""
-    rotation: float = 0.0
+    rotation: NotNegative[float] = 0.0
     """Largest angle of a random rotation, in degrees."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, not_negative="shift intensity rotation", fraction="flip")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import NotNegative, Positive, of, part
 from peer_rl.settings.pixel_sac import CURL_CODE, FOUR_CONVOLUTIONS, TABLE_DMC_CURL, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -32,18 +32,14 @@ class DrQSACConfig(PixelSACConfig):
     encoder: EncoderConfig = part(
         FOUR_CONVOLUTIONS, channels=TABLE_DMC_CURL, kernels=CURL_CODE, strides=CURL_CODE, weight_init=DRQ_CODE
     )
-    views: int = of(2, DRQ_CODE)
+    views: Positive[int] = of(2, DRQ_CODE)
     """Shifts of s, and of s', in one update (K and M in DrQ's paper)."""
-    shift: int = of(4, DRQ_CODE)
+    shift: NotNegative[int] = of(4, DRQ_CODE)
     """Largest shift of a frame in pixels, in each direction; the border is repeated."""
 
     linear_phi: bool = False
     """The critics' last hidden layer has no ReLU, so phi is signed and the inner product unbounded below: the PEER
     authors' code."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, positive="views", not_negative="shift")
 
 
 @dataclass(frozen=True)

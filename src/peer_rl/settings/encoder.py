@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check_positive
+from peer_rl.settings.fields import Checked, Positive
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
+class EncoderConfig(Checked):
     """The convolutions in front of a critic that sees pixels. The defaults are DQN's (Mnih et al. 2015)."""
 
-    channels: tuple[int, ...] = (32, 64, 64)
+    section = "encoder."
+
+    channels: tuple[Positive[int], ...] = (32, 64, 64)
     """Filters of each convolution, ReLU after each."""
-    kernels: tuple[int, ...] = (8, 4, 3)
+    kernels: tuple[Positive[int], ...] = (8, 4, 3)
     """Kernel size of each convolution."""
-    strides: tuple[int, ...] = (4, 2, 1)
+    strides: tuple[Positive[int], ...] = (4, 2, 1)
     """Stride of each convolution."""
     padding: Literal["valid", "same"] = "valid"
     """same: padded with zeros as TensorFlow does, so that only the strides reduce the frame's size."""
@@ -31,6 +33,4 @@ class EncoderConfig:
                 f"encoder.channels, kernels and strides must have the same length, at least 1, "
                 f"not {len(self.channels)}, {len(self.kernels)} and {len(self.strides)}"
             )
-        for name in ("channels", "kernels", "strides"):
-            for value in getattr(self, name):
-                check_positive(f"encoder.{name}", value)
+        super().__post_init__()

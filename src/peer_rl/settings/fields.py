@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
-from functools import partial
-from typing import Any, TypeVar
+from functools import cache
+from types import FunctionType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from peer_rl.errors import ConfigError
 
@@ -55,24 +56,51 @@ def check_not_negative(name: str, value: float) -> None:
         raise ConfigError(f"{name} must be 0 or above, and finite, but is {value}")
 
 
-def check_fraction(name: str, value: float, *, above_zero: bool = False) -> None:
-    """Refuse numbers outside [0, 1], or outside (0, 1] with ``above_zero``."""
-    low_ok = value > 0 if above_zero else value >= 0
-    if not (low_ok and value <= 1):
-        raise ConfigError(f"{name} must be in {'(0' if above_zero else '[0'}, 1], but is {value}")
+def check_fraction(name: str, value: float) -> None:
+    """Refuse numbers outside [0, 1]."""
+    if not 0 <= value <= 1:
+        raise ConfigError(f"{name} must be in [0, 1], but is {value}")
 
 
-_CHECKS: dict[str, Callable[[str, float], None]] = {
-    "positive": check_positive,
-    "not_negative": check_not_negative,
-    "fraction": check_fraction,
-    "positive_fraction": partial(check_fraction, above_zero=True),
-}
+def check_positive_fraction(name: str, value: float) -> None:
+    """Refuse numbers outside (0, 1]."""
+    if not 0 < value <= 1:
+        raise ConfigError(f"{name} must be in (0, 1], but is {value}")
 
 
-def check(settings: Any, *, prefix: str = "", **named: str) -> None:
-    """Check settings by kind: ``check(self, positive="steps seeds", fraction="tau")``; None is fine."""
-    for kind, names in named.items():
-        for name in names.split():
-            if (value := getattr(settings, name)) is not None:
-                _CHECKS[kind](prefix + name, value)
+Positive = Annotated[T, check_positive]
+NotNegative = Annotated[T, check_not_negative]
+Fraction = Annotated[float, check_fraction]
+PositiveFraction = Annotated[float, check_positive_fraction]
+
+
+def check(settings: Any, section: str = "") -> None:
+    """Refuse numbers outside the ranges that a dataclass's types name; None and words pass."""
+    for name, refuse in _checks(settings.__class__).items():
+        value = getattr(settings, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int | float):
+                refuse(section + name, number)
+
+
+class Checked:
+    """A dataclass that is checked when it is made."""
+
+    section = ""
+    """What an error puts before a setting's name."""
+
+    def __post_init__(self) -> None:
+        check(self, self.section)
+
+
+@cache
+def _checks(kind: Any) -> dict[str, Callable[[str, float], None]]:
+    """The checks of a class by field. A subclass that gives a field another default keeps its range."""
+    found: dict[str, Callable[[str, float], None]] = {}
+    for base in reversed(kind.__mro__):
+        for name, annotation in get_type_hints(base, include_extras=True).items():
+            for option in (annotation, *get_args(annotation)):
+                for extra in getattr(option, "__metadata__", ()):
+                    if isinstance(extra, FunctionType):
+                        found[name] = extra
+    return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Positive, PositiveFraction, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 from peer_rl.settings.sac import SACConfig
 
@@ -27,15 +27,11 @@ class PixelSACConfig(SACConfig):
     log_std_by: Literal["clip", "tanh"] = of("tanh", CURL_CODE)
     actor: ActorConfig = part(WIDE_ACTOR, hidden=CURL_CODE)
     critic: CriticConfig = part(WIDE_CRITIC, hidden=CURL_CODE)
-    encoder_tau: float = 0.05
+    encoder_tau: PositiveFraction = 0.05
     """Fraction of the critics' convolutions and latent in each update of the targets."""
-    latent: int = 50
+    latent: Positive[int] = 50
     """Units of the latent between convolutions and MLP, one latent for the actor and one for the critics."""
     latent_tanh: bool = True
     """Apply tanh to the latent after its LayerNorm."""
     encoder: EncoderConfig = part(FOUR_CONVOLUTIONS)
     """The convolutions."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, positive_fraction="encoder_tau", positive="latent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check_not_negative, of, part
+from peer_rl.settings.fields import NotNegative, of, part
 from peer_rl.settings.td_mpc import PlannerConfig
 from peer_rl.settings.world_model import PLANET_CODE, WorldModelConfig, WorldModelLearning
 
@@ -13,7 +13,7 @@ from peer_rl.settings.world_model import PLANET_CODE, WorldModelConfig, WorldMod
 class PlaNetConfig(WorldModelConfig):
     """PlaNet (Hafner et al. 2019): planning by the cross-entropy method in a recurrent state-space model."""
 
-    exploration_noise: float = of(0.3, PLANET_CODE)
+    exploration_noise: NotNegative[float] = of(0.3, PLANET_CODE)
     """Standard deviation of the Gaussian noise on actions in training."""
     planner: PlannerConfig = part(
         PlannerConfig(
@@ -28,10 +28,6 @@ class PlaNetConfig(WorldModelConfig):
         std_start=PLANET_CODE,
     )
     """The planner."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_not_negative("exploration_noise", self.exploration_noise)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import check, check_positive
+from peer_rl.settings.fields import Fraction, Positive
 from peer_rl.settings.run import LearningConfig
 
 
@@ -13,31 +13,26 @@ from peer_rl.settings.run import LearningConfig
 class PrioritisedConfig(LearningConfig):
     """The same with prioritised replay (Schaul et al. 2016)."""
 
-    priority_exponent: float = 0.5
+    priority_exponent: Fraction = 0.5
     """A transition is drawn in proportion to its priority to this power; 0 draws uniformly."""
-    importance_start: float = 0.4
+    importance_start: Fraction = 0.4
     """Exponent of the importance weights before the first update."""
-    importance_final: float = 1.0
+    importance_final: Fraction = 1.0
     """Final exponent of the importance weights."""
-    importance_steps: int = 100_000
+    importance_steps: Positive[int] = 100_000
     """Agent step, the random phase included, whose update has the final exponent; its own horizon, whatever --steps
     says."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, fraction="priority_exponent importance_start importance_final", positive="importance_steps")
 
 
 @dataclass(frozen=True)
 class SequenceConfig(LearningConfig):
     """The same with windows of consecutive steps, for agents that learn a model."""
 
-    sequence_length: int = 5
+    sequence_length: Positive[int] = 5
     """Consecutive steps of one window; a batch has batch_size windows."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("sequence_length", self.sequence_length)
         if self.n_step > 1 or self.flat_returns:
             option = "--n-step" if self.n_step > 1 else "--flat-returns"
             raise ConfigError(f"windows of steps hold each step's own reward; leave out {option}")

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import types
 import typing
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -34,8 +35,6 @@ _SECTIONS = ("settings", "learning", "protocol")
 _LONGEST_VARIANT = 120
 _EXACT = 1e15
 """Whole numbers up to here are exact as floats."""
-_ANNOTATIONS: dict[type[Any], dict[str, Any]] = {}
-"""Evaluated once for a class: plans of thousands of runs ask for them again and again."""
 
 
 def as_dict(config: Any) -> dict[str, Any]:
@@ -87,10 +86,10 @@ def apply(config: AnyRunConfig, layer: Layer, origins: Origins, *, repeat: int |
     return typing.cast(AnyRunConfig, with_values(config, changes))
 
 
-def _annotations(kind: type[Any]) -> dict[str, Any]:
-    if kind not in _ANNOTATIONS:
-        _ANNOTATIONS[kind] = typing.get_type_hints(kind)
-    return _ANNOTATIONS[kind]
+@cache
+def _annotations(kind: Any) -> dict[str, Any]:
+    """Evaluated once for a class: plans of thousands of runs ask for them again and again."""
+    return typing.get_type_hints(kind)
 
 
 def with_values(config: Any, changes: dict[str, Any], prefix: str = "") -> Any:
@@ -98,7 +97,7 @@ def with_values(config: Any, changes: dict[str, Any], prefix: str = "") -> Any:
 
     Not by cattrs or pydantic: the errors' sentences would take as many lines of hooks as this and ``_coerce``.
     """
-    annotations = _annotations(type(config))
+    annotations = _annotations(config.__class__)
     own: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():

@@ -6,33 +6,33 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peer_rl.errors import ConfigError
-from peer_rl.settings.fields import TABLE_STATE, check, of, part
+from peer_rl.settings.fields import TABLE_STATE, Checked, Positive, PositiveFraction, of, part
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
 SB3_SAC = "Stable-Baselines3, the paper's SAC on MuJoCo"
 
 
 @dataclass(frozen=True)
-class SACConfig:
+class SACConfig(Checked):
     """SAC (Haarnoja et al. 2018) with twin critics and a learned temperature."""
 
-    actor_learning_rate: float = of(3e-4, TABLE_STATE)
+    actor_learning_rate: Positive[float] = of(3e-4, TABLE_STATE)
     """Adam's learning rate for the actor."""
-    critic_learning_rate: float = of(3e-4, TABLE_STATE)
+    critic_learning_rate: Positive[float] = of(3e-4, TABLE_STATE)
     """Adam's learning rate for the critics."""
-    temperature_learning_rate: float = of(1e-4, TABLE_STATE)
+    temperature_learning_rate: Positive[float] = of(1e-4, TABLE_STATE)
     """Adam's learning rate for the logarithm of the temperature."""
     temperature_beta1: float = of(0.9, SB3_SAC)
     """Adam's beta1 for the logarithm of the temperature."""
-    initial_temperature: float = of(1.0, SB3_SAC)
+    initial_temperature: Positive[float] = of(1.0, SB3_SAC)
     """Initial weight of the entropy (alpha)."""
     target_entropy: float | None = None
     """Target entropy of the policy; not given: minus the number of action units."""
-    tau: float = of(5e-3, TABLE_STATE)
+    tau: PositiveFraction = of(5e-3, TABLE_STATE)
     """Fraction of the online critics in each update of the targets (eta in the paper)."""
-    target_every: int = of(2, TABLE_STATE)
+    target_every: Positive[int] = of(2, TABLE_STATE)
     """Critic updates between updates of the target networks."""
-    policy_every: int = of(1, SB3_SAC)
+    policy_every: Positive[int] = of(1, SB3_SAC)
     """Critic updates between updates of the actor and the temperature."""
     log_std_low: float = of(-20.0, SB3_SAC)
     """Lower bound of the log standard deviation of the policy."""
@@ -48,12 +48,7 @@ class SACConfig:
     """The critics' networks."""
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            positive="actor_learning_rate critic_learning_rate temperature_learning_rate initial_temperature "
-            "target_every policy_every",
-            positive_fraction="tau",
-        )
+        super().__post_init__()
         if not 0 <= self.temperature_beta1 < 1:
             raise ConfigError(f"temperature_beta1 must be in [0, 1), but is {self.temperature_beta1}")
         if not self.log_std_low < self.log_std_high:

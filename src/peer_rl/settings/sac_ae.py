@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import NotNegative, Positive, of, part
 from peer_rl.settings.pixel_sac import CURL_CODE, FOUR_CONVOLUTIONS, TABLE_DMC_CURL, PixelSACConfig
 from peer_rl.settings.run import LearningConfig
 
@@ -33,16 +33,12 @@ class SACAEConfig(PixelSACConfig):
         kernels=CURL_CODE,
         strides=CURL_CODE,
     )
-    reconstruction_learning_rate: float = of(1e-3, SAC_AE_CODE)
+    reconstruction_learning_rate: Positive[float] = of(1e-3, SAC_AE_CODE)
     """Adam's learning rate for the reconstruction: encoder, critics' latent and decoder."""
-    latent_penalty: float = of(1e-6, SAC_AE_CODE)
+    latent_penalty: NotNegative[float] = of(1e-6, SAC_AE_CODE)
     """Weight of half the latent's squared norm in the reconstruction's loss."""
-    decoder_decay: float = of(1e-7, SAC_AE_CODE)
+    decoder_decay: NotNegative[float] = of(1e-7, SAC_AE_CODE)
     """Weight of half the decoder's squared weights in the reconstruction's loss."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self, positive="reconstruction_learning_rate", not_negative="latent_penalty decoder_decay")
 
 
 @dataclass(frozen=True)

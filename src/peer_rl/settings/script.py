@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peer_rl.settings.fields import check
+from peer_rl.settings.fields import Checked, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,16 @@ class FunctionProtocol:
 
 
 @dataclass(frozen=True)
-class ModelProtocol:
+class ModelProtocol(Checked):
     """How a Stable-Baselines3 model is evaluated and diagnosed; none of it changes a weight."""
 
-    evaluations: int = 10
+    evaluations: Positive[int] = 10
     """Evaluations during training, evenly spaced; the last one comes at the end."""
-    eval_episodes: int = 5
+    eval_episodes: Positive[int] = 5
     """Episodes of one evaluation, in an environment of their own."""
-    final_episodes: int = 20
+    final_episodes: Positive[int] = 20
     """Episodes of the evaluation at the end, which is the score."""
     final_steps: int = 0
     """Always 0: the final evaluation counts episodes."""
-    diagnoses: int = 20
+    diagnoses: NotNegative[int] = 20
     """Diagnoses of the representation during training, evenly spaced; 0 for none."""
-
-    def __post_init__(self) -> None:
-        check(self, positive="evaluations eval_episodes final_episodes", not_negative="diagnoses")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Checked, Fraction, NotNegative, Positive, PositiveFraction, of, part
 from peer_rl.settings.replay import PrioritisedConfig, SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 
@@ -14,81 +14,77 @@ TD_MPC_CODE = "the TD-MPC authors' code"
 
 
 @dataclass(frozen=True)
-class PlannerConfig:
+class PlannerConfig(Checked):
     """Sampling-based planning: MPPI, or the cross-entropy method with temperature 0 and momentum 0."""
 
-    horizon: int = of(5, TD_MPC_CODE)
+    section = "planner."
+
+    horizon: Positive[int] = of(5, TD_MPC_CODE)
     """Steps that a plan looks ahead."""
-    samples: int = of(512, TD_MPC_CODE)
+    samples: Positive[int] = of(512, TD_MPC_CODE)
     """Action sequences drawn in each iteration."""
-    elites: int = of(64, TD_MPC_CODE)
+    elites: Positive[int] = of(64, TD_MPC_CODE)
     """Best sequences, which the next iteration's mean and standard deviation come from."""
-    iterations: int = of(6, TD_MPC_CODE)
+    iterations: Positive[int] = of(6, TD_MPC_CODE)
     """Rounds of drawing and selecting."""
-    temperature: float = of(0.5, TD_MPC_CODE)
+    temperature: NotNegative[float] = of(0.5, TD_MPC_CODE)
     """Elites are weighted by exp(temperature * value); 0 weights them equally."""
-    momentum: float = of(0.1, TD_MPC_CODE)
+    momentum: Fraction = of(0.1, TD_MPC_CODE)
     """Fraction of the old mean in the next iteration's mean."""
-    std_start: float = of(2.0, TD_MPC_CODE)
+    std_start: Positive[float] = of(2.0, TD_MPC_CODE)
     """Standard deviation of the first iteration's actions, and the upper limit later."""
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            positive="horizon samples elites iterations std_start",
-            not_negative="temperature",
-            fraction="momentum",
-            prefix="planner.",
-        )
+        super().__post_init__()
         if self.elites > self.samples:
             raise ConfigError(f"planner.elites must be at most planner.samples, {self.samples}, but is {self.elites}")
 
 
 @dataclass(frozen=True)
-class TDMPCConfig:
+class TDMPCConfig(Checked):
     """TD-MPC (Hansen et al. 2022): planning in a latent model that is learned with the TD loss; actions in [-1, 1]."""
 
-    learning_rate: float = of(1e-3, TD_MPC_CODE)
+    learning_rate: Positive[float] = of(1e-3, TD_MPC_CODE)
     """Adam's learning rate, for the model and for the policy."""
-    max_gradient_norm: float = of(10.0, TD_MPC_CODE)
+    max_gradient_norm: Positive[float] = of(10.0, TD_MPC_CODE)
     """Gradients with a larger norm are scaled down to it, the model's and the policy's each."""
-    tau: float = of(0.01, TD_MPC_CODE)
+    tau: PositiveFraction = of(0.01, TD_MPC_CODE)
     """Fraction of the online encoder and critics in each update of the targets."""
-    target_every: int = of(2, TD_MPC_CODE)
+    target_every: Positive[int] = of(2, TD_MPC_CODE)
     """Updates between updates of the targets."""
-    decay: float = of(0.5, TD_MPC_CODE)
+    decay: PositiveFraction = of(0.5, TD_MPC_CODE)
     """Weight of each step of a window relative to the step before it (rho in the paper)."""
-    consistency_weight: float = of(2.0, TD_MPC_CODE)
+    consistency_weight: NotNegative[float] = of(2.0, TD_MPC_CODE)
     """Weight of the loss between predicted and encoded latents."""
-    reward_weight: float = of(0.5, TD_MPC_CODE)
+    reward_weight: NotNegative[float] = of(0.5, TD_MPC_CODE)
     """Weight of the loss of predicted rewards."""
-    value_weight: float = of(0.1, TD_MPC_CODE)
+    value_weight: NotNegative[float] = of(0.1, TD_MPC_CODE)
     """Weight of the TD loss, PEER's term included."""
-    largest_loss: float = of(1e4, TD_MPC_CODE)
+    largest_loss: Positive[float] = of(1e4, TD_MPC_CODE)
     """Upper limit of each window's three losses and of its priority."""
-    latent: int = of(50, TD_MPC_CODE)
+    latent: Positive[int] = of(50, TD_MPC_CODE)
     """Units of the latent state z."""
-    encoder_hidden: int = of(256, TD_MPC_CODE)
+    encoder_hidden: Positive[int] = of(256, TD_MPC_CODE)
     """Units of the hidden layer between a state vector and z."""
-    hidden: int = of(512, TD_MPC_CODE)
+    hidden: Positive[int] = of(512, TD_MPC_CODE)
     """Units of both hidden layers of dynamics, reward, policy and critics; the critics' second one is phi."""
-    smoothing_noise: float = of(0.05, TD_MPC_CODE)
+    smoothing_noise: NotNegative[float] = of(0.05, TD_MPC_CODE)
     """Standard deviation of the noise on the policy's actions, in losses and in planning."""
-    smoothing_clip: float = of(0.3, TD_MPC_CODE)
+    smoothing_clip: NotNegative[float] = of(0.3, TD_MPC_CODE)
     """Largest noise on the policy's actions."""
-    planning_discount: float = of(0.99, TD_MPC_CODE)
+    planning_discount: PositiveFraction = of(0.99, TD_MPC_CODE)
     """Discount of the rewards that a plan predicts; the same as --gamma unless there is a reason."""
-    policy_fraction: float = of(0.05, TD_MPC_CODE)
+    policy_fraction: NotNegative[float] = of(0.05, TD_MPC_CODE)
     """Sequences of the policy among a plan's candidates, as a fraction of --planner.samples."""
-    schedule_steps: int = of(25_000, TD_MPC_CODE + ": agent steps, as many as updates there")
+    schedule_steps: Positive[int] = of(25_000, TD_MPC_CODE + ": agent steps, as many as updates there")
     """Updates over which the horizon grows from 1 and the exploration noise falls; independent of --steps."""
-    noise_start: float = of(0.5, TD_MPC_CODE)
+    noise_start: NotNegative[float] = of(0.5, TD_MPC_CODE)
     """Initial minimum standard deviation of a plan's actions, and of the noise on the action taken in training."""
-    noise_final: float = of(0.05, TD_MPC_CODE)
+    noise_final: NotNegative[float] = of(0.05, TD_MPC_CODE)
     """Final minimum standard deviation of a plan's actions."""
     clamp_actions: bool = of(True, "ours, as TD-MPC2: replay and model see the actions that the simulator took")
     """Clamp the action to [-1, 1] after the exploration noise."""
-    shift: int = of(4, TD_MPC_CODE)
+    shift: NotNegative[int] = of(4, TD_MPC_CODE)
     """Largest shift of a frame in pixels, in each direction."""
     planner: PlannerConfig = part(PlannerConfig())
     """The planner."""
@@ -102,14 +98,7 @@ class TDMPCConfig:
     """The convolutions, for observations that are frames."""
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            positive="learning_rate max_gradient_norm target_every largest_loss schedule_steps latent "
-            "encoder_hidden hidden",
-            positive_fraction="tau decay planning_discount",
-            not_negative="consistency_weight reward_weight value_weight policy_fraction smoothing_noise "
-            "smoothing_clip noise_start noise_final shift",
-        )
+        super().__post_init__()
         if self.noise_final > self.noise_start:
             raise ConfigError(f"noise_final must be at most noise_start, but is {self.noise_final}")
 

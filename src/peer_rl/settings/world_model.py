@@ -7,7 +7,7 @@ from typing import Literal
 
 from peer_rl.errors import ConfigError
 from peer_rl.settings.encoder import EncoderConfig
-from peer_rl.settings.fields import check, of, part
+from peer_rl.settings.fields import Checked, Fraction, NotNegative, Positive, of, part
 from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import ProtocolConfig
 
@@ -17,63 +17,62 @@ DREAMER_V2_CODE = "the Dreamer-V2 authors' code"
 
 
 @dataclass(frozen=True)
-class RSSMConfig:
+class RSSMConfig(Checked):
     """The recurrent state-space model: a deterministic belief and a stochastic state."""
 
-    belief: int = of(200, PLANET_CODE)
+    section = "rssm."
+
+    belief: Positive[int] = of(200, PLANET_CODE)
     """Units of the deterministic belief, the GRU's state."""
-    hidden: int = of(200, PLANET_CODE)
+    hidden: Positive[int] = of(200, PLANET_CODE)
     """Units of the layers before and after the GRU."""
     latent: Literal["gaussian", "categorical"] = of("gaussian", PLANET_CODE)
     """The stochastic state: independent Gaussians, or one-hot vectors with straight-through gradients."""
-    variables: int = of(30, PLANET_CODE)
+    variables: Positive[int] = of(30, PLANET_CODE)
     """Number of Gaussians, or of categorical variables."""
-    classes: int = of(32, DREAMER_V2_CODE + "; no effect on Gaussians")
+    classes: Positive[int] = of(32, DREAMER_V2_CODE + "; no effect on Gaussians")
     """Classes of each categorical variable."""
-    least_std: float = of(0.1, PLANET_CODE)
+    least_std: NotNegative[float] = of(0.1, PLANET_CODE)
     """Smallest standard deviation of a Gaussian state."""
     activation: Literal["relu", "elu"] = of("relu", PLANET_CODE)
     """Activation of the layers before and after the GRU."""
     normalised_gru: bool = of(False, PLANET_CODE)
     """A LayerNorm over all three gates, and an update gate that starts nearly closed (Dreamer-V2)."""
 
-    def __post_init__(self) -> None:
-        check(self, positive="belief hidden variables classes", not_negative="least_std", prefix="rssm.")
-
 
 @dataclass(frozen=True)
-class WorldModelConfig:
+class WorldModelConfig(Checked):
     """The world model's networks and losses."""
 
-    model_learning_rate: float = of(1e-3, PLANET_CODE)
+    model_learning_rate: Positive[float] = of(1e-3, PLANET_CODE)
     """Adam's learning rate for the world model."""
-    model_epsilon: float = of(1e-4, PLANET_CODE)
+    model_epsilon: Positive[float] = of(1e-4, PLANET_CODE)
     """Adam's epsilon for the world model."""
-    max_gradient_norm: float = of(1000.0, PLANET_CODE)
+    max_gradient_norm: Positive[float] = of(1000.0, PLANET_CODE)
     """Gradients with a larger norm are scaled down to it, those of each loss by themselves."""
-    free_nats: float = of(3.0, PLANET_CODE)
+    free_nats: NotNegative[float] = of(3.0, PLANET_CODE)
     """KL divergence of posterior and prior that costs nothing."""
     free_nats_per_step: bool = of(True, PLANET_CODE)
     """Grant the free nats to every step, rather than to the mean over batch and time."""
-    kl_balance: float = of(0.5, PLANET_CODE + ": none, which is an equal share")
+    kl_balance: Fraction = of(0.5, PLANET_CODE + ": none, which is an equal share")
     """Fraction of the KL's gradient that trains the prior, rather than the posterior."""
-    kl_weight: float = of(1.0, PLANET_CODE)
+    kl_weight: NotNegative[float] = of(1.0, PLANET_CODE)
     """Weight of the KL divergence."""
-    reward_weight: float = of(10.0, PLANET_CODE)
+    reward_weight: NotNegative[float] = of(10.0, PLANET_CODE)
     """Weight of the loss of predicted rewards."""
     tanh_rewards: bool = of(False, PLANET_CODE)
     """Learn from the hyperbolic tangent of each reward; logged returns are the rewards' own (Dreamer-V2 on Atari)."""
     predict_end: bool = of(True, "ours: tasks may terminate; off on DMControl, where none does")
     """Learn to predict whether an episode ends, and stop imagined returns there."""
-    end_weight: float = of(5.0, DREAMER_V2_CODE)
+    end_weight: NotNegative[float] = of(5.0, DREAMER_V2_CODE)
     """Weight of the loss of predicted ends of episodes."""
     image_bits: int = of(5, PLANET_CODE)
     """Bits of a frame's intensities that the model sees, with uniform noise of one level; 8 for all, without noise."""
-    units: int = of(300, PLANET_CODE)
+    units: Positive[int] = of(300, PLANET_CODE)
     """Units of the hidden layers of every head, and of a state vector's encoder and decoder."""
-    reward_layers: int = of(3, PLANET_CODE)
+    reward_layers: Positive[int] = of(3, PLANET_CODE)
     """Hidden layers of the reward's and the end's head."""
-    vector_layers: int = of(2, "ours: the published models read frames")
+    vector_layers: NotNegative[int] = of(2, "ours: the published models read frames")
     """Hidden layers of a state vector's encoder and decoder."""
     decoder_channels: tuple[int, ...] = of((128, 64, 32), PLANET_CODE)
     """Filters of each transposed convolution but the last, which gives the frame."""
@@ -91,12 +90,7 @@ class WorldModelConfig:
     """The convolutions, for observations that are frames."""
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            positive="model_learning_rate model_epsilon max_gradient_norm units reward_layers",
-            not_negative="free_nats kl_weight reward_weight end_weight vector_layers",
-            fraction="kl_balance",
-        )
+        super().__post_init__()
         if not 1 <= self.image_bits <= 8:
             raise ConfigError(f"image_bits must be from 1 to 8, but is {self.image_bits}")
         if len(self.decoder_kernels) != len(self.decoder_channels) + 1:

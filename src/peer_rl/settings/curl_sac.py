@@ -40,9 +40,7 @@ class CURLSACConfig(PixelSACConfig):
     encoder: EncoderConfig = part(
         replace(FOUR_CONVOLUTIONS, weight_init="delta-orthogonal"),
         channels=TABLE_DMC_CURL,
-        kernels=CURL_CODE,
-        strides=CURL_CODE,
-        weight_init=CURL_CODE,
+        **dict.fromkeys(("kernels", "strides", "weight_init"), CURL_CODE),
     )
     crop: Positive[int] = of(84, TABLE_DMC_CURL)
     """Side of the crop in pixels: random in updates, central in acting."""

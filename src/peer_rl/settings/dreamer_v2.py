@@ -42,18 +42,11 @@ class DreamerV2Config(BehaviourConfig):
     decoder_channels: tuple[int, ...] = of((192, 96, 48), DREAMER_V2_CODE)
     rssm: RSSMConfig = part(
         RSSMConfig(latent="categorical", variables=32, classes=32, activation="elu", normalised_gru=True),
-        latent=DREAMER_V2_CODE,
-        variables=DREAMER_V2_CODE,
-        classes=DREAMER_V2_CODE,
-        activation=DREAMER_V2_CODE,
-        normalised_gru=DREAMER_V2_CODE,
+        **dict.fromkeys(("latent", "variables", "classes", "activation", "normalised_gru"), DREAMER_V2_CODE),
     )
     encoder: EncoderConfig = part(
         EncoderConfig(channels=(48, 96, 192, 384), kernels=(4,) * 4, strides=(2,) * 4, weight_init="xavier"),
-        channels=DREAMER_V2_CODE,
-        kernels=DREAMER_V2_CODE,
-        strides=DREAMER_V2_CODE,
-        weight_init=DREAMER_V2_CODE,
+        **dict.fromkeys(("channels", "kernels", "strides", "weight_init"), DREAMER_V2_CODE),
     )
 
 

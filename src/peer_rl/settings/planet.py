@@ -19,13 +19,9 @@ class PlaNetConfig(WorldModelConfig):
         PlannerConfig(
             horizon=12, samples=1_000, elites=100, iterations=10, temperature=0.0, momentum=0.0, std_start=1.0
         ),
-        horizon=PLANET_CODE,
-        samples=PLANET_CODE,
-        elites=PLANET_CODE,
-        iterations=PLANET_CODE,
         temperature=PLANET_CODE + ": elites count alike",
         momentum=PLANET_CODE + ": none",
-        std_start=PLANET_CODE,
+        **dict.fromkeys(("horizon", "samples", "elites", "iterations", "std_start"), PLANET_CODE),
     )
     """The planner."""
 

@@ -56,9 +56,7 @@ class RainbowConfig(Checked):
     """Weight the added losses like transitions and include them in the priorities, as the published code does."""
     encoder: EncoderConfig = part(
         EncoderConfig(channels=(32, 64), kernels=(5, 5), strides=(5, 5)),
-        channels=TABLE_ATARI_CURL,
-        kernels=TABLE_ATARI_CURL,
-        strides=TABLE_ATARI_CURL,
+        **dict.fromkeys(("channels", "kernels", "strides"), TABLE_ATARI_CURL),
     )
     """The convolutions."""
 

@@ -6,12 +6,14 @@ Each ``[[settings]]`` says for whom it is (agents, tasks, profile or preset; wit
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+_FOLDER = files("peer_rl.settings") / "suites"
 _FILES = {"custom": "gym"}
 """Suites that share another's file."""
 _SELECTORS = ("agents", "tasks", "profile", "preset")
@@ -39,11 +41,15 @@ Layer = dict[str, Value]
 """Values at dotted paths into RunConfig."""
 
 
+def read_table(name: str) -> list[dict[str, str]]:
+    """The rows of ``suites/NAME.csv``."""
+    return list(csv.DictReader((_FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+
+
 @cache
 def _blocks(name: str) -> tuple[tuple[dict[str, Any], Layer], ...]:
     """The blocks of a file, each with its selectors and its values."""
-    path = files("peer_rl.settings") / "suites" / f"{_FILES.get(name, name)}.toml"
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content = tomllib.loads((_FOLDER / f"{_FILES.get(name, name)}.toml").read_text(encoding="utf-8"))
     return tuple(
         ({key: block[key] for key in _SELECTORS if key in block}, _layer(block)) for block in content["settings"]
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.settings.atari_games import GAMES, Game
+from peer_rl.settings.suites import read_table
 
 
 @dataclass(frozen=True)
@@ -64,42 +65,21 @@ class Task:
         return re.sub(r"[^A-Za-z0-9_.-]", "-", self.name)
 
 
-def _pybullet(name: str, gym_id: str, size: int, actions: int, about: str) -> Task:
+def _robot(row: dict[str, str]) -> Task:
+    """A line of tasks.csv: a table of PEER's appendix, in its order; DMControl's repeats are those with CURL."""
+    seen, acted, suite = int(row["observations"]), int(row["actions"]), row["suite"]
     return Task(
-        name=f"pybullet/{name}",
-        suite="pybullet",
-        make=f"pybullet_envs_gymnasium:{gym_id}BulletEnv-v0",
-        about=about,
-        extra="pybullet",
-        dimensions=(size, actions),
-        paper_dimensions=(size, actions),
-    )
-
-
-def _mujoco(name: str, gym_id: str, size: int, actions: int, about: str, *, paper: int = 0, note: str = "") -> Task:
-    return Task(
-        name=f"mujoco/{name}",
-        suite="mujoco",
-        make=f"{gym_id}-v5",
-        about=about,
-        extra="mujoco",
-        dimensions=(size, actions),
-        paper_dimensions=(paper or size, actions),
-        note=note,
-    )
-
-
-def _dmc(domain: str, name: str, size: int, actions: int, about: str, *, repeat: int = 4) -> Task:
-    return Task(
-        name=f"dmc/{domain}-{name}".replace("_", "-"),
-        suite="dmc",
-        make=f"dm_control:{domain}-{name}",
-        about=about,
-        action_repeat=repeat,
-        free_repeat=True,
-        stack=3,
-        extra="dmc",
-        dimensions=(size, actions),
+        name=f"{suite}/{row['name']}",
+        suite=suite,
+        make=row["make"],
+        about=row["about"],
+        action_repeat=int(row["action_repeat"]),
+        free_repeat=suite == "dmc",
+        stack=3 if suite == "dmc" else 4,
+        extra=suite,
+        dimensions=(seen, acted),
+        paper_dimensions=(int(row["paper_observations"]), acted) if row["paper_observations"] else None,
+        note=row["note"],
     )
 
 
@@ -121,77 +101,8 @@ _GRIDWORLD = Task(
     make="peer_rl.envs.gridworld:peer-rl/GridWorld-v0",
     about="The paper's toy example: 4x5 cells, reward 10 in the far corner (figure 3)",
 )
-
-# PEER's appendix, the table of the Bullet suite, in its order
-_PYBULLET = (
-    _pybullet("inverted-pendulum", "InvertedPendulum", 5, 1, "A cart keeps a pole upright"),
-    _pybullet("inverted-double-pendulum", "InvertedDoublePendulum", 9, 1, "A cart keeps two linked poles upright"),
-    _pybullet("inverted-pendulum-swingup", "InvertedPendulumSwingup", 5, 1, "A cart swings a pole up"),
-    _pybullet("reacher", "Reacher", 9, 2, "A two-joint arm reaches for a target"),
-    _pybullet("walker2d", "Walker2D", 22, 6, "A planar biped walks"),
-    _pybullet("half-cheetah", "HalfCheetah", 26, 6, "A planar cheetah runs"),
-    _pybullet("ant", "Ant", 28, 8, "Four legs run"),
-    _pybullet("hopper", "Hopper", 15, 3, "One leg hops"),
-)
-
-# PEER's appendix, the table of the MuJoCo suite, in its order; v5 leaves out what is always 0
-_MUJOCO = (
-    _mujoco(
-        "reacher",
-        "Reacher",
-        10,
-        2,
-        "A two-joint arm reaches for a target",
-        paper=11,
-        note="the paper's has 11: v5 leaves out the fingertip's height, always 0 (--mujoco-version v4)",
-    ),
-    _mujoco("walker2d", "Walker2d", 17, 6, "A planar biped walks"),
-    _mujoco("half-cheetah", "HalfCheetah", 17, 6, "A planar cheetah runs"),
-    _mujoco("swimmer", "Swimmer", 8, 2, "Three links swim"),
-    _mujoco(
-        "ant",
-        "Ant",
-        105,
-        8,
-        "Four legs run",
-        paper=111,
-        note="the paper's has 111: v5 leaves out the 6 contact forces of the ground, always 0 (--mujoco-version v4)",
-    ),
-    _mujoco("hopper", "Hopper", 11, 3, "One leg hops"),
-    _mujoco("inverted-pendulum", "InvertedPendulum", 4, 1, "A cart keeps a pole upright"),
-    _mujoco(
-        "inverted-double-pendulum",
-        "InvertedDoublePendulum",
-        9,
-        1,
-        "A cart keeps two linked poles upright",
-        paper=11,
-        note="the paper's has 11: v5 leaves out the constraint forces of the 2 hinges, always 0 (--mujoco-version v4)",
-    ),
-)
-
-# PEER's appendix, the table of the DMControl suite, in its order; action repeats from the settings table with CURL
-_DMC = (
-    _dmc("ball_in_cup", "catch", 8, 2, "A cup catches the ball on its string"),
-    _dmc("cartpole", "balance", 5, 1, "A cart keeps a pole upright"),
-    _dmc("cartpole", "balance_sparse", 5, 1, "A cart keeps a pole upright, with sparse rewards"),
-    _dmc("cartpole", "swingup", 5, 1, "A cart swings a pole up", repeat=8),
-    _dmc("cartpole", "swingup_sparse", 5, 1, "A cart swings a pole up, with sparse rewards"),
-    _dmc("cheetah", "run", 17, 6, "A planar cheetah runs"),
-    _dmc("finger", "spin", 9, 2, "A finger keeps a body spinning", repeat=2),
-    _dmc("finger", "turn_easy", 12, 2, "A finger turns a body to a large target"),
-    _dmc("finger", "turn_hard", 12, 2, "A finger turns a body to a small target"),
-    _dmc("hopper", "hop", 15, 4, "One leg hops"),
-    _dmc("hopper", "stand", 15, 4, "One leg stands up"),
-    _dmc("pendulum", "swingup", 3, 1, "A weak motor swings a pole up"),
-    _dmc("reacher", "easy", 6, 2, "A two-joint arm reaches for a large target"),
-    _dmc("reacher", "hard", 6, 2, "A two-joint arm reaches for a small target"),
-    _dmc("walker", "stand", 24, 6, "A planar biped stands up"),
-    _dmc("walker", "walk", 24, 6, "A planar biped walks", repeat=2),
-)
-
 TASKS: dict[str, Task] = {
-    task.name: task for task in (_GRIDWORLD, *_PYBULLET, *_MUJOCO, *_DMC, *map(_atari, GAMES.values()))
+    task.name: task for task in (_GRIDWORLD, *map(_robot, read_table("tasks")), *map(_atari, GAMES.values()))
 }
 """Tasks with settings of their own; gym/ANY-ID and module:factory need no row."""
 

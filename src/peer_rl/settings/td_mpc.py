@@ -90,10 +90,7 @@ class TDMPCConfig(Checked):
     """The planner."""
     encoder: EncoderConfig = part(
         EncoderConfig(channels=(32, 32, 32, 32), kernels=(7, 5, 3, 3), strides=(2, 2, 2, 2), weight_init="orthogonal"),
-        channels=TD_MPC_CODE,
-        kernels=TD_MPC_CODE,
-        strides=TD_MPC_CODE,
-        weight_init=TD_MPC_CODE,
+        **dict.fromkeys(("channels", "kernels", "strides", "weight_init"), TD_MPC_CODE),
     )
     """The convolutions, for observations that are frames."""
 

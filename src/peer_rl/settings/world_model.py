@@ -82,10 +82,7 @@ class WorldModelConfig(Checked):
     """The recurrent state-space model."""
     encoder: EncoderConfig = part(
         EncoderConfig(channels=(32, 64, 128, 256), kernels=(4,) * 4, strides=(2,) * 4, weight_init="xavier"),
-        channels=PLANET_CODE,
-        kernels=PLANET_CODE,
-        strides=PLANET_CODE,
-        weight_init=PLANET_CODE,
+        **dict.fromkeys(("channels", "kernels", "strides", "weight_init"), PLANET_CODE),
     )
     """The convolutions, for observations that are frames."""
 

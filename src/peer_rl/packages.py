@@ -9,13 +9,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from peer_rl.errors import PeerError
 
 TRAINER = ("gymnasium", "numpy", "safetensors", "tyro", "rich", "tomli-w", "filelock")
 """What the extra ``train`` installs besides torch."""
 REPORT = ("plotly", "matplotlib", "jinja2", "scipy")
-"""What the extra ``report`` adds to it."""
+
+
+class Extra(NamedTuple):
+    """What an extra is for, and the packages that it adds to the trainer's."""
+
+    purpose: str
+    packages: tuple[str, ...]
+
+
+EXTRAS = {
+    "report": Extra("figures and tables", REPORT),
+    "pybullet": Extra("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
+    "mujoco": Extra("MuJoCo's tasks", ("mujoco", "imageio")),  # its environments import imageio, even to draw nothing
+    "dmc": Extra("DMControl's tasks", ("dm-control", "mujoco")),
+    "atari": Extra("Atari's games", ("ale-py", "cv2")),
+    "sb3": Extra("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
+    "ray": Extra("sweeps on a Ray cluster", ("ray",)),
+    "search": Extra("peer-rl sweep --search", ("optuna",)),
+    "tensorboard": Extra("TensorBoard", ("tensorboard",)),
+    "wandb": Extra("Weights & Biases", ("wandb",)),
+    "video": Extra("peer-rl watch", ("imageio-ffmpeg", "pygame")),
+    "export": Extra("peer-rl export --onnx", ("onnx", "onnxscript", "onnxruntime")),
+}
 
 
 class MissingPackageError(PeerError, ImportError):

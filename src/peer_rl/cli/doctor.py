@@ -10,22 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from peer_rl.packages import REPORT, TRAINER, absent, require_trainer, version_of
+from peer_rl.packages import EXTRAS, TRAINER, absent, require_trainer, version_of
 
-_EXTRAS = {
-    "report": ("figures and tables", REPORT),
-    "pybullet": ("PyBullet's tasks", ("pybullet", "pybullet-envs-gymnasium")),
-    "mujoco": ("MuJoCo's tasks", ("mujoco", "imageio")),
-    "dmc": ("DMControl's tasks", ("dm-control", "mujoco")),
-    "atari": ("Atari's games", ("ale-py", "cv2")),
-    "sb3": ("ppo and trpo", ("stable-baselines3", "sb3-contrib")),
-    "ray": ("sweeps on a Ray cluster", ("ray",)),
-    "search": ("peer-rl sweep --search", ("optuna",)),
-    "tensorboard": ("TensorBoard", ("tensorboard",)),
-    "wandb": ("Weights & Biases", ("wandb",)),
-    "video": ("peer-rl watch", ("imageio-ffmpeg", "pygame")),
-    "export": ("peer-rl export --onnx", ("onnx", "onnxscript", "onnxruntime")),
-}
 _ROOM = 1 << 30
 
 
@@ -89,7 +75,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    for extra, (purpose, names) in _EXTRAS.items():
+    for extra, (purpose, names) in EXTRAS.items():
         missing = [name for name in names if version_of(name) is None]
         if missing:
             fix = f"pip install 'peer-rl[{extra}]'"

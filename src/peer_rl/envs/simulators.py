@@ -9,21 +9,17 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import gymnasium as gym
 
 from peer_rl.errors import ConfigError
+from peer_rl.packages import EXTRAS, absent
 from peer_rl.settings.tasks import Task
 
 MODULES = {
-    "pybullet": ("pybullet", "pybullet_envs_gymnasium"),
-    "mujoco": ("mujoco", "imageio"),
-    "dmc": ("dm_control", "mujoco"),
-    "atari": ("ale_py", "cv2"),
+    engine: tuple(name.replace("-", "_") for name in EXTRAS[engine].packages)
+    for engine in ("pybullet", "mujoco", "dmc", "atari")
 }
-"""What each of our extras must bring; Gymnasium's MuJoCo environments import imageio before anything is drawn, and its
-preprocessing of Atari's frames imports cv2."""
 _PACKAGES = {"pybullet_envs_gymnasium": "pybullet", "gymnasium.envs.mujoco": "mujoco", "ale_py": "atari"}
 
 
@@ -39,7 +35,7 @@ def engine_of(task: Task) -> str:
 
 def check_installed(task: Task, engine: str) -> None:
     """Name the pip line if the engine is missing."""
-    missing = [module for module in MODULES.get(engine, ()) if find_spec(module) is None]
+    missing = absent(MODULES.get(engine, ()))
     if missing:
         raise ConfigError(
             f"task {task.name} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[{engine}]'"

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from peer_rl.agents.make import build_agent
 from peer_rl.envs.make import Env, env_of
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError, RunError
+from peer_rl.packages import absent
 from peer_rl.rng import Stream, episode_seed
 from peer_rl.settings import find_agent
 from peer_rl.settings.environment import task_of
@@ -51,8 +51,7 @@ def check_packages(agent: str) -> None:
         raise ConfigError(
             f"{agent} runs belong to a user's script: peer-rl compare trains them, and only the script loads them"
         )
-    missing = [name for name in find_agent(agent).packages if find_spec(name.replace("-", "_")) is None]
-    if missing:
+    if missing := absent(find_agent(agent).packages):
         raise ConfigError(f"{agent} needs {' and '.join(missing)}; install it with: pip install 'peer-rl[sb3]'")
 
 

@@ -25,14 +25,13 @@ from peer_rl.agents.deterministic import policy_module
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.launch.api import Policy
-from peer_rl.packages import absent
+from peer_rl.packages import EXTRAS, absent
 from peer_rl.settings.beta import describe_beta
 from peer_rl.training.files import check_folder, replace_file
 from peer_rl.version import __version__
 
 Array = np.ndarray[Any, Any]
 
-ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 CHECKED = 64
 """Random observations that the file must agree on."""
 _TOLERANCE = 1e-4
@@ -224,5 +223,5 @@ def _silent() -> Iterator[None]:
 
 FORMATS = {
     "torchscript": Format(".pt", "torch.jit", (), _write_torchscript, _read_torchscript),
-    "onnx": Format(".onnx", "onnxruntime", ONNX_PACKAGES, _write_onnx, _read_onnx),
+    "onnx": Format(".onnx", "onnxruntime", EXTRAS["export"].packages, _write_onnx, _read_onnx),
 }

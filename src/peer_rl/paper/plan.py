@@ -6,23 +6,21 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from peer_rl.envs.simulators import MODULES
 from peer_rl.errors import ConfigError, nearest
 from peer_rl.launch.cost import duration
 from peer_rl.launch.estimate import PROGRAM_BYTES, amount, estimate_memory, find_paces, kind_of
 from peer_rl.launch.jobs import Job, merge
+from peer_rl.packages import absent
 from peer_rl.paper.catalogue import BETA, Experiment, Part, System
 from peer_rl.replay.memory import available_memory
 from peer_rl.report.runs import Group, Key
 from peer_rl.settings import AGENTS, configure, variant
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
-
-_SIMULATORS = {"pybullet": "pybullet_envs_gymnasium", "mujoco": "mujoco", "dmc": "dm_control", "atari": "ale_py"}
-"""The module that each of our extras brings."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,10 @@ def _absence(agent: str, task: str) -> str:
     if agent not in AGENTS:
         return f"peer-rl has no agent {agent} yet"
     extra = find_task(task).extra
-    missing = [name for name in AGENTS[agent].packages if find_spec(name.replace("-", "_")) is None]
-    if missing:
+    if missing := absent(AGENTS[agent].packages):
         return f"{agent} needs {' and '.join(missing)}: pip install 'peer-rl[sb3]'"
-    if extra and find_spec(_SIMULATORS[extra]) is None:
-        return f"{task} needs {_SIMULATORS[extra]}: pip install 'peer-rl[{extra}]'"
+    if missing := absent(MODULES.get(extra, ())):
+        return f"{task} needs {' and '.join(missing)}: pip install 'peer-rl[{extra}]'"
     return ""
 
 

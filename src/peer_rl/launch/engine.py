@@ -50,12 +50,12 @@ def make_engine(
 ) -> AbstractContextManager[Engine]:
     """The engine of that name; ``workers`` is how many runs it trains at a time, as many as fit if None."""
     if name == "ray":
-        from peer_rl.launch.ray_engine import ray_engine
+        from peer_rl.launch.ray_engine import RayEngine
 
-        return ray_engine(workers=workers, address=address, gpu_share=gpu_share)
-    from peer_rl.launch.local_engine import local_engine
+        return RayEngine(workers=workers, address=address, gpu_share=gpu_share)
+    from peer_rl.launch.local_engine import LocalEngine
 
-    return local_engine(workers)
+    return LocalEngine(workers)
 
 
 def run_jobs(

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from peer_rl.launch import child
 from peer_rl.launch.estimate import amount, estimate_memory, resident_memory
@@ -38,6 +37,12 @@ class LocalEngine:
         self._processes: dict[str, tuple[Job, subprocess.Popen[bytes]]] = {}
         self._news: list[str] = []
         self._memory_reported = False
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.stop()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue the jobs, in this order."""
@@ -132,13 +137,3 @@ def reason_of(job: Job, code: int) -> str | None:
     if code:
         return job.complaint()
     return None if job.finished() else "the process ended before the run was finished"
-
-
-@contextmanager
-def local_engine(workers: int | None = None) -> Iterator[LocalEngine]:
-    """The engine; its runs stop with the block."""
-    engine = LocalEngine(workers)
-    try:
-        yield engine
-    finally:
-        engine.stop()

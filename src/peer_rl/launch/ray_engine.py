@@ -11,8 +11,8 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,13 @@ class RayEngine:
         self._tasks: dict[Any, _Task] = {}
         self._token: Path | None = None
         self._gpus = False
+
+    def __enter__(self) -> RayEngine:
+        _import_ray()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue the jobs, in this order."""
@@ -310,16 +317,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-@contextmanager
-def ray_engine(
-    *, workers: int | None = None, address: str | None = None, gpu_share: float | None = None
-) -> Iterator[RayEngine]:
-    """The engine; its runs stop with the block."""
-    _import_ray()
-    engine = RayEngine(workers=workers, address=address, gpu_share=gpu_share)
-    try:
-        yield engine
-    finally:
-        engine.close()

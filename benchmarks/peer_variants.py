@@ -21,10 +21,13 @@ from peer_overhead import added, table
 from torch import Tensor
 from torch.nn import functional as F
 
-from peer_rl.bench.updates import half_cheetah_agent, in_turns, random_batch
+from peer_rl.agents.make import build_agent
+from peer_rl.bench.updates import BATCH, HALF_CHEETAH, in_turns
+from peer_rl.launch.random_batches import random_transitions
 from peer_rl.networks.mlp import CriticOutput, EnsembleCritic
 from peer_rl.plugin import terms
 from peer_rl.rng import Stream
+from peer_rl.settings import configure
 from peer_rl.training.process import keep_freed_memory
 
 BETA = 5e-4
@@ -91,9 +94,10 @@ class FusedCritic(EnsembleCritic):
 
 
 def arm(beta: float, term: Term, critic: type[EnsembleCritic] = EnsembleCritic) -> Callable[[], None]:
-    agent: Any = half_cheetah_agent("td3", beta)
+    device = torch.device("cpu")
+    agent: Any = build_agent(configure("td3", "mujoco/half-cheetah", beta=beta, device="cpu"), HALF_CHEETAH, device)
     agent.critic.__class__ = agent.target_critic.__class__ = critic
-    batch, rng = random_batch(), Stream(0, "bench", device=torch.device("cpu"))
+    batch, rng = random_transitions(HALF_CHEETAH, BATCH, device), Stream(0, "bench", device=device)
 
     def two_updates() -> None:
         terms.mean_inner = term

@@ -14,7 +14,7 @@ from peer_rl.bench.renderers import measure_renderers
 from peer_rl.bench.replays import CASES, measure_replay
 from peer_rl.bench.updates import td3_products, two_updates
 from peer_rl.envs.headless import found_backends
-from peer_rl.launch.random_batches import random_frames
+from peer_rl.launch.random_batches import random_transitions
 from peer_rl.settings import configure
 
 
@@ -71,7 +71,7 @@ def test_the_passes_are_those_of_two_updates(agent):
 
     config = configure(agent, TASK, profile="small")
     spec = cartpole(config.image_size)
-    batch, rng = random_frames(spec, 8, torch.device("cpu")), Stream(0, "x", device=torch.device("cpu"))
+    batch, rng = random_transitions(spec, 8, torch.device("cpu")), Stream(0, "x", device=torch.device("cpu"))
     built = build_agent(config, spec, torch.device("cpu"))
     update, all_passes = two_updates(built, batch, rng), unavoidable(config, batch)
     with FlopCounterMode(display=False) as updates:
@@ -107,10 +107,12 @@ def test_the_products_are_those_of_two_td3_updates():
     """Counted by torch: 2 (actor' + critics' + critics + their weights' gradients), then the actor's update."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from peer_rl.bench.updates import half_cheetah_agent, random_batch
+    from peer_rl.bench.updates import BATCH, HALF_CHEETAH, agents_of
     from peer_rl.rng import Stream
 
-    agent, batch, rng = half_cheetah_agent("td3", 0.0), random_batch(), Stream(0, "x", device=torch.device("cpu"))
+    agent = agents_of("td3", "mujoco/half-cheetah", HALF_CHEETAH)["plain"]
+    batch = random_transitions(HALF_CHEETAH, BATCH, torch.device("cpu"))
+    rng = Stream(0, "x", device=torch.device("cpu"))
     with FlopCounterMode(display=False) as updates:
         agent.update(batch, index=0, rng=rng)
         agent.update(batch, index=1, rng=rng)

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from peer_rl.agents.make import build_agent
-from peer_rl.bench.updates import BETAS, cost_of_peer, in_turns, milliseconds, share, two_updates
+from peer_rl.bench.updates import agents_of, cost_of_peer, in_turns, milliseconds, share, two_updates
 from peer_rl.envs.spec import EnvSpec
-from peer_rl.launch.random_batches import random_frames
+from peer_rl.launch.random_batches import random_transitions
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
@@ -139,10 +138,9 @@ def measure_passes(name: str, *, rounds: int) -> dict[str, Any]:
     keep_freed_memory()
     config = configure(name, TASK, profile="small", device="cpu")
     spec = cartpole(config.image_size or 64)
-    batch, rng = random_frames(spec, config.learning.batch_size, _CPU), Stream(0, "bench", device=_CPU)
+    batch, rng = random_transitions(spec, config.learning.batch_size, _CPU), Stream(0, "bench", device=_CPU)
     arms: dict[str, Callable[[], None]] = {"passes": unavoidable(config, batch)}
-    for arm, beta in BETAS.items():
-        agent = build_agent(configure(name, TASK, profile="small", beta=beta, device="cpu"), spec, _CPU)
+    for arm, agent in agents_of(name, TASK, spec, profile="small").items():
         arms[arm] = two_updates(agent, batch, rng)
     times = in_turns(arms, rounds)
     least = {

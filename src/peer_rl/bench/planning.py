@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from peer_rl.agents.make import build_agent
-from peer_rl.bench.updates import BETAS, cost_of_peer, in_turns, milliseconds, share
+from peer_rl.bench.updates import agents_of, cost_of_peer, in_turns, milliseconds, share
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.launch.random_batches import random_sequences
 from peer_rl.rng import Stream
@@ -91,8 +90,7 @@ def contenders(config: AnyRunConfig) -> dict[str, Callable[[], Any]]:
     batch, rng = random_sequences(STATE, config.learning, _CPU), Stream(0, "bench", device=_CPU)
     bare, obs = BareModel(config), np.zeros((1, *STATE.observation_shape), np.float32)
     arms: dict[str, Callable[[], Any]] = {"products": partial(bare.update, batch.obs, batch.action)}
-    for arm, beta in BETAS.items():
-        agent = build_agent(configure(config.agent, TASK, profile=config.profile, beta=beta, device="cpu"), STATE, _CPU)
+    for arm, agent in agents_of(config.agent, TASK, STATE, profile=config.profile).items():
         arms[arm] = partial(agent.update, batch, index=_LATE, rng=rng)
         agent.update(batch, index=_LATE, rng=rng)
     arms["plan"] = partial(agent.act, obs, first=np.array([True]), explore=True, rng=rng)

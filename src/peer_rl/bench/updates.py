@@ -13,12 +13,16 @@ import torch
 from peer_rl.agents import Agent
 from peer_rl.agents.make import build_agent
 from peer_rl.envs.spec import EnvSpec
+from peer_rl.launch.random_batches import random_transitions
 from peer_rl.replay.store import Batch
 from peer_rl.rng import Stream
 from peer_rl.settings import configure
 from peer_rl.training.process import keep_freed_memory, processor
 
 BATCH, OBS, ACTIONS, WIDTH = 256, 17, 6, 256  # half-cheetah
+HALF_CHEETAH = EnvSpec(
+    (OBS,), "float32", action_shape=(ACTIONS,), action_low=(-1.0,) * ACTIONS, action_high=(1.0,) * ACTIONS
+)
 _CPU = torch.device("cpu")
 _WARM_UP = 20
 BETAS = {"plain": 0.0, "peer": 5e-4, "plain again": 0.0}
@@ -26,23 +30,10 @@ BETAS = {"plain": 0.0, "peer": 5e-4, "plain again": 0.0}
 Row = dict[str, Any]
 
 
-def half_cheetah_agent(name: str, beta: float) -> Agent:
-    """An agent of half-cheetah's size, without the simulator."""
-    limits = (1.0,) * ACTIONS
-    spec = EnvSpec((OBS,), "float32", action_shape=(ACTIONS,), action_low=tuple(-x for x in limits), action_high=limits)
-    return build_agent(configure(name, "mujoco/half-cheetah", beta=beta, device="cpu"), spec, _CPU)
-
-
-def random_batch() -> Batch:
-    """Transitions of half-cheetah's size."""
-    rng = torch.Generator().manual_seed(0)
-    return Batch(
-        obs=torch.randn(BATCH, OBS, generator=rng),
-        action=torch.rand(BATCH, ACTIONS, generator=rng) * 2 - 1,
-        reward=torch.randn(BATCH, generator=rng),
-        discount=torch.full((BATCH,), 0.99),
-        next_obs=torch.randn(BATCH, OBS, generator=rng),
-    )
+def agents_of(name: str, task: str, spec: EnvSpec, *, profile: str = "paper") -> dict[str, Agent]:
+    """The agent of each arm, without the simulator."""
+    configs = {arm: configure(name, task, profile=profile, beta=beta, device="cpu") for arm, beta in BETAS.items()}
+    return {arm: build_agent(config, spec, _CPU) for arm, config in configs.items()}
 
 
 def td3_products() -> Callable[[], None]:
@@ -97,8 +88,9 @@ def td3_products() -> Callable[[], None]:
 def measure(name: str, *, rounds: int) -> Row:
     """Milliseconds of an update with and without PEER, what PEER adds, and for TD3 the products' share."""
     keep_freed_memory()
-    batch, rng = random_batch(), Stream(0, "bench", device=_CPU)
-    arms = {arm: two_updates(half_cheetah_agent(name, beta), batch, rng) for arm, beta in BETAS.items()}
+    batch, rng = random_transitions(HALF_CHEETAH, BATCH, _CPU), Stream(0, "bench", device=_CPU)
+    agents = agents_of(name, "mujoco/half-cheetah", HALF_CHEETAH)
+    arms = {arm: two_updates(agent, batch, rng) for arm, agent in agents.items()}
     if name == "td3":
         arms["products"] = td3_products()
     times = in_turns(arms, rounds)

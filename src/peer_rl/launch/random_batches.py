@@ -16,22 +16,11 @@ from peer_rl.settings.replay import SequenceConfig
 from peer_rl.settings.run import AnyRunConfig
 
 
-def random_frames(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
+def random_transitions(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
     """Transitions of noise; s and s' share no frame, as the replay gives them with returns of several steps."""
-    rng = np.random.default_rng(0)
-    obs, next_obs = rng.integers(256, size=(2, rows, *spec.observation_shape), dtype=np.uint8)
-    columns: dict[str, Any] = {
-        "action": rng.uniform(-1, 1, (rows, spec.action_size)).astype(np.float32),
-        "reward": rng.uniform(0, 1, rows).astype(np.float32),
-        "discount": np.full(rows, 0.99, np.float32),
-    }
-    return Batch.from_numpy(obs=obs, next_obs=next_obs, device=device, **columns)
-
-
-def random_vectors(spec: EnvSpec, rows: int, device: torch.device) -> Batch:
-    """Transitions of noise without frames."""
-    rng = np.random.default_rng(0)
-    obs, next_obs = rng.normal(size=(2, rows, *spec.observation_shape)).astype(spec.observation_dtype)
+    rng, shape = np.random.default_rng(0), (2, rows, *spec.observation_shape)
+    seen = rng.integers(256, size=shape, dtype=np.uint8) if spec.is_image else rng.normal(size=shape)
+    obs, next_obs = seen.astype(spec.observation_dtype)
     chosen = rng.integers(spec.actions, size=rows) if spec.actions else rng.uniform(-1, 1, (rows, spec.action_size))
     columns: dict[str, Any] = {
         "action": chosen.astype(spec.action_column[1]),
@@ -64,5 +53,4 @@ def random_batch(spec: EnvSpec, config: AnyRunConfig, device: torch.device) -> B
     """What the run's replay gives: transitions of noise, or windows of them."""
     if isinstance(config.learning, SequenceConfig):
         return random_sequences(spec, config.learning, device)
-    draw = random_frames if spec.is_image else random_vectors
-    return draw(spec, config.learning.batch_size, device)
+    return random_transitions(spec, config.learning.batch_size, device)

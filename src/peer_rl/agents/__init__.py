@@ -3,8 +3,9 @@
 This file says what the loop asks of an agent. `td3`, `sac`, `dqn`, `rainbow` and `drq_v2` are whole algorithms;
 `metd3` is TD3 with dropout, `redq` SAC with more critics, `pixel_sac` SAC behind an encoder (`curl_sac`, `drq_sac`,
 `sac_ae`), `drq_dqn` DQN on augmented frames, `curl_rainbow` Rainbow with a contrastive loss.
-`td_mpc` plans in a latent model (`planning`), from state or from frames.
-`make` lists them all and builds the one that a config names; `checks` says which environments they refuse.
+`td_mpc` and `planet` plan in a learned model (`planning`), `dreamer` and `dreamer_v2` learn in its `imagination`, and
+`beliefs` is what these remember. `make` lists them all and builds the one that a config names, a user's too (`custom`);
+`checks` says which environments they refuse, `deterministic` is what an export holds.
 """
 
 from __future__ import annotations

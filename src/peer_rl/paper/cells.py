@@ -10,7 +10,7 @@ from peer_rl.paper.catalogue import System
 from peer_rl.paper.plan import Planned
 from peer_rl.paper.published import PublishedSystem, Score, ScoreTable
 from peer_rl.report.runs import Group, RunRecord
-from peer_rl.report.scores import SCORE, Estimate, Measure, last_evaluation, paired_difference
+from peer_rl.report.scores import SCORE, Estimate, Measure, last_evaluation, mean_over, paired_difference, std_over
 from peer_rl.settings import variant
 from peer_rl.settings.tasks import find_task
 
@@ -81,14 +81,12 @@ class Cell:
     @property
     def mean(self) -> float:
         """Over seeds; NaN if there are none."""
-        return sum(self.values.values()) / len(self.values) if self.values else math.nan
+        return mean_over(self.values)
 
     @property
     def std(self) -> float:
         """Over seeds, with n - 1; NaN for fewer than two."""
-        if len(self.values) < 2:
-            return math.nan
-        return math.sqrt(sum((value - self.mean) ** 2 for value in self.values.values()) / (len(self.values) - 1))
+        return std_over(self.values)
 
     @property
     def state(self) -> str:

@@ -20,7 +20,7 @@ from scipy.stats import spearmanr
 from peer_rl.errors import ConfigError
 from peer_rl.launch.jobs import Job
 from peer_rl.launch.sweep import read_sweep
-from peer_rl.report.findings import HELPS, HURTS, UNDECIDED
+from peer_rl.report.findings import effect
 from peer_rl.report.runs import Group, RunRecord
 from peer_rl.report.scores import (
     FEWEST_PAIRS,
@@ -170,7 +170,7 @@ class TaskAnswer:
     @property
     def verdict(self) -> str:
         """helps, hurts or not decided."""
-        return _verdict(self.difference, self.level)
+        return effect(self.difference, self.level)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Answer:
     @property
     def verdict(self) -> str:
         """helps, hurts or not decided."""
-        return _verdict(self.suite, self.level)
+        return effect(self.suite, self.level)
 
     @property
     def finished(self) -> int:
@@ -205,12 +205,6 @@ class Answer:
     def planned(self) -> int:
         """Pairs that the plan wants."""
         return sum(task.planned for task in self.tasks)
-
-
-def _verdict(difference: Estimate | None, level: float | None) -> str:
-    if difference is None or level is None or not difference.decided(level):
-        return UNDECIDED
-    return HELPS if difference.value > 0 else HURTS
 
 
 def answers(ledger: Ledger, groups: Sequence[Group]) -> list[Answer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peer_rl.report.scores import FEWEST_PAIRS, Estimate
+from peer_rl.report.scores import FEWEST_PAIRS, LEVEL, Estimate
 from peer_rl.report.tables import Linked
 
 AGREES, DISAGREES = "agrees", "disagrees"
@@ -30,6 +30,13 @@ class Finding:
     def kind(self) -> str:
         """Holds, not clear, or does not hold."""
         return {AGREES: HOLDS, DISAGREES: FAILS}.get(self.words, UNCLEAR)
+
+
+def effect(difference: Estimate | None, level: float | None = LEVEL, *, sign: int = 1) -> str:
+    """helps, hurts or not decided; ``sign`` is -1 where less is better. No ``level``: it is too early to decide."""
+    if difference is None or level is None or not difference.decided(level):
+        return UNDECIDED
+    return HELPS if difference.value * sign > 0 else HURTS
 
 
 def verdict(difference: Estimate | None, sign: int) -> str:

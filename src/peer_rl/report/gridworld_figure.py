@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from peer_rl.report.figures import STYLE, finish, new_figure, plain
 from peer_rl.report.gridworld import CLAIMS, Claim, Study, plain_group
-from peer_rl.report.gridworld_tables import LEVEL, SHRINKING, TURNING
+from peer_rl.report.gridworld_tables import CONTROL_LEVEL, SHRINKING, TURNING
 from peer_rl.report.runs import Group
 from peer_rl.report.scores import Estimate, Summary, paired_difference
 
@@ -59,7 +59,7 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
         difference = paired_difference(one.values, reference.values) if reference else None
         if reference is None or one is reference or difference is None:
             continue
-        decided = difference.decided() if one.group.label in study.paper else difference.decided(LEVEL)
+        decided = difference.decided() if one.group.label in study.paper else difference.decided(CONTROL_LEVEL)
         colour = _OPEN
         if difference.count >= seeds and decided:
             colour = _CLAIMED if difference.value * claim.sign > 0 else _OPPOSITE

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peer_rl.envs.gridworld import SHORTEST
-from peer_rl.report.findings import HELPS, HURTS, UNDECIDED, Finding
+from peer_rl.report.findings import HELPS, HURTS, UNDECIDED, Finding, effect
 from peer_rl.report.gridworld import EPISODES, MEASURES, NORM, STEPS, Study, Verdict, plain_group
 from peer_rl.report.runs import Group, describe
 from peer_rl.report.scores import Estimate, Summary, paired_difference
 from peer_rl.report.tables import Table, linked, number, pairs, with_interval, with_spread
 
-LEVEL = 0.01
+CONTROL_LEVEL = 0.01
 """Of a control's comparison with plain DQN: several are made (results/gridworld.toml)."""
 TURNING, SHRINKING = "cosine-peer", "feature-norm"
 
@@ -90,13 +90,7 @@ class Control:
     @property
     def verdict(self) -> str:
         """helps, hurts or not decided, compared with plain DQN."""
-        return _verdict(self.to_plain)
-
-
-def _verdict(difference: Estimate) -> str:
-    if not difference.decided(LEVEL):
-        return UNDECIDED
-    return HELPS if difference.value < 0 else HURTS
+        return effect(self.to_plain, CONTROL_LEVEL, sign=-1)
 
 
 def controls(study: Study) -> list[Control]:
@@ -143,7 +137,7 @@ def _mechanism(peer: Control, turning: Control, shrinking: Control) -> str:
     if helps == (False, False):
         return "neither alone"
     between = paired_difference(turning.steps.values, shrinking.steps.values)
-    better = _verdict(between) if between else UNDECIDED
+    better = effect(between, CONTROL_LEVEL, sign=-1)
     if helps == (True, False):
         return "the turning" if better == HELPS else UNDECIDED
     return "the shrinking" if better == HURTS else UNDECIDED
@@ -175,7 +169,7 @@ def mechanism_table(study: Study) -> Table | None:
     ]
     header = [
         "variant", STEPS.title, EPISODES.title, NORM.title, "steps: difference to DQN [95 %]", "p",
-        f"at level {LEVEL:g}", "steps: difference to PEER of the same beta [95 %]",
+        f"at level {CONTROL_LEVEL:g}", "steps: difference to PEER of the same beta [95 %]",
     ]  # fmt: skip
     said = "; ".join(f"beta {beta:g}: {words}" for beta, words in mechanism(study).items())
     note = "What PEER's effect comes from, by the rule of results/gridworld.toml: " + (said or UNDECIDED)
@@ -235,7 +229,7 @@ _CAUSES = {
     "the shrinking": "shrinkage: the half that only shrinks helps, the half that only rotates does not",
     "both": "either: each half helps alone",
     "neither alone": "both together: neither half helps alone",
-    f"PEER's own effect: {UNDECIDED}": f"open: PEER's own effect is not decided at level {LEVEL:g}",
+    f"PEER's own effect: {UNDECIDED}": f"open: PEER's own effect is not decided at level {CONTROL_LEVEL:g}",
 }
 """The plan's words, for readers who do not know it."""
 

@@ -79,12 +79,22 @@ class Summary:
     @property
     def mean(self) -> float:
         """Over seeds."""
-        return float(np.mean(list(self.values.values()))) if self.values else math.nan
+        return mean_over(self.values)
 
     @property
     def std(self) -> float:
         """Over seeds, with n - 1."""
-        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
+        return std_over(self.values)
+
+
+def mean_over(values: Mapping[int, float]) -> float:
+    """Of numbers by seed; NaN if there are none."""
+    return float(np.mean(list(values.values()))) if values else math.nan
+
+
+def std_over(values: Mapping[int, float]) -> float:
+    """Of numbers by seed, with n - 1; NaN for fewer than two."""
+    return float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else math.nan
 
 
 def as_floats(values: Sequence[Any]) -> Floats:

@@ -16,13 +16,15 @@ import platform
 import sys
 import tempfile
 import time
+from contextlib import redirect_stdout
 from datetime import date
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from attack.cases import Result, run_case
+from attack.cases import Result, command, run_case
 
 DEFAULTS = {"kills": 200, "inputs": 1000, "damaged": 500, "crafted": 300}
 SECONDS_BETWEEN_LINES = 15.0
@@ -94,10 +96,15 @@ def main() -> int:
 
 
 def load() -> None:
-    """Import once what every forked command needs; torch must not start threads before the forks."""
+    """Import and start once what every forked command needs; one thread, because threads do not survive a fork."""
     os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
-    for name in ("torch", "peer_rl.launch.api", "peer_rl.report.runs", "peer_rl.paper.report", "peer_rl.cli.main"):
+    for name in ("peer_rl.launch.api", "peer_rl.report.runs", "peer_rl.paper.report", "attack.damaged"):
         importlib.import_module(name)
+    import torch
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch, redirect_stdout(StringIO()):
+        command(("train", "dqn", "--task", "gridworld/paper", "--steps", "150", "--quiet", "--runs", scratch))()
 
 
 if __name__ == "__main__":

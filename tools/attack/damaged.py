@@ -7,6 +7,7 @@ import random
 import shutil
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,28 @@ from attack.leavings import leavings
 
 SUMMARY = "one file of a finished or unfinished run is damaged; then `report`, `runs`, `eval` and the same `train`"
 PER_CASE = 1
-TRAIN = ["train", "dqn", "--task", "gridworld/paper", "--profile", "smoke", "--steps", "600", "--start-steps", "100"]
-TRAIN += ["--buffer-size", "400", "--eval-every", "200", "--eval-episodes", "2", "--diagnose-every", "100"]
+TRAIN = ["train", "dqn", "--task", "gridworld/paper", "--profile", "smoke", "--steps", "400", "--start-steps", "150"]
+TRAIN += [
+    "--buffer-size",
+    "250",
+    "--update-every",
+    "4",
+    "--eval-every",
+    "200",
+    "--eval-episodes",
+    "2",
+    "--diagnose-every",
+    "100",
+]
 TRAIN += ["--log-every", "50", "--checkpoint-seconds", "0", "--threads", "1", "--quiet"]
 
 
 def prepare(base: Path) -> None:
     """A finished run, and the same one killed half-way."""
     whole = peer_rl(base / "finished", *TRAIN, "--runs", base / "finished" / "runs")
-    killed = peer_rl(base / "unfinished", *TRAIN, "--runs", base / "unfinished" / "runs", die_at=whole.operations // 2)
+    killed = peer_rl(
+        base / "unfinished", *TRAIN, "--runs", base / "unfinished" / "runs", die_at=whole.operations * 3 // 4
+    )
     assert (whole.code, killed.code) == (0, -9), (whole, killed)
     for state in ("finished", "unfinished"):
         run = the_run(base / state)
@@ -50,8 +64,8 @@ def attack(dice: random.Random, home: Path, base: Path) -> Result:
     return Result(what, failures, commands=commands)
 
 
-def use(dice: random.Random, home: Path, base: Path, *, finished: bool) -> tuple[list[str], int]:
-    """What a user would type next; the failures, and how many commands."""
+def use(dice: random.Random, home: Path, base: Path, *, finished: bool, forged: bool = False) -> tuple[list[str], int]:
+    """What a user would type next; the failures, and how many commands. A forged checkpoint may hold other numbers."""
     run = the_run(home)
     record, failures = ask(home, lambda: record_of(run))
     failures += [f"reported as good: {name}" for name in changed(record, base)]
@@ -60,12 +74,12 @@ def use(dice: random.Random, home: Path, base: Path, *, finished: bool) -> tuple
         outcomes.append(peer_rl(home, "report", home / "runs", "--out", home / "work" / "report", "--no-pictures"))
         if record and outcomes[-1].code == 0 and bool(record["problem"]) != ("not usable" in outcomes[-1].out):
             failures.append(f"report says {outcomes[-1].out!r} of a run with the problem {record['problem']!r}")
-    if outcomes[1].code == 0 and finished and outcomes[1].out != (base / "eval.txt").read_text():
+    if outcomes[1].code == 0 and finished and not forged and outcomes[1].out != (base / "eval.txt").read_text():
         failures.append(f"eval printed other numbers: {outcomes[1].out!r}")
     if record and not record["usable"] and finished and outcomes[0].out.startswith("finished"):
         failures.append("runs lists a damaged run as finished")
     outcomes.append(peer_rl(home, *TRAIN, "--runs", home / "runs"))
-    if outcomes[-1].code == 0:
+    if outcomes[-1].code == 0 and not forged:
         failures += resumed(home, run, base, usable=bool(record and record["usable"]), finished=finished)
     return [*(fault for outcome in outcomes for fault in outcome.faults()), *failures], len(outcomes) + 1
 
@@ -76,8 +90,18 @@ def resumed(home: Path, run: Path, base: Path, *, usable: bool, finished: bool) 
     failures += [f"after train reported as good: {name}" for name in changed(after, base)]
     if finished and not usable and after and not after["usable"]:
         return failures  # left alone, and shown as damaged
-    mine, theirs = leavings(run), whole(base)
-    return failures + [f"resumed in silence to another {name}" for name in theirs if mine[name] != theirs[name]]
+    mine, faults = ask(home, lambda: digests(run))
+    return [*failures, *faults, *(f"resumed in silence to another {name}" for name in differing(mine, whole(base)))]
+
+
+def digests(run: Path) -> dict[str, str]:
+    """What law 3 covers, each part by its checksum."""
+    return {name: sha256(content).hexdigest() for name, content in leavings(run).items()}
+
+
+def differing(mine: dict[str, str] | None, theirs: dict[str, str]) -> list[str]:
+    """The parts that are not the same."""
+    return [name for name in theirs if mine and mine.get(name) != theirs[name]]
 
 
 def record_of(run: Path) -> dict[str, Any]:
@@ -118,9 +142,9 @@ def _good(base: Path) -> dict[str, Any]:
 
 
 @cache
-def whole(base: Path) -> dict[str, bytes]:
+def whole(base: Path) -> dict[str, str]:
     """What the undisturbed run left behind."""
-    return leavings(the_run(base / "finished"))
+    return digests(the_run(base / "finished"))
 
 
 def flip_bits(dice: random.Random, file: Path) -> None:

@@ -69,7 +69,14 @@ class EnvSpec:
 
     def encode(self, observation: Any) -> Array:
         """An observation as the environment gives it, or a batch of them, as the agent reads it."""
-        array = np.asarray(observation)
+        try:
+            return self._encode(np.asarray(observation))
+        except (ValueError, TypeError, OverflowError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"obs must be an array of numbers, but is not: {error}") from error
+
+    def _encode(self, array: Array) -> Array:
         if self.one_hot and array.dtype.kind in "iu":
             units = np.arange(self.one_hot_start, self.one_hot_start + self.one_hot)
             one_hot: Array = np.equal(array[..., None], units).astype(self.observation_dtype)

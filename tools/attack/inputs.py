@@ -123,7 +123,9 @@ def prepare(base: Path) -> None:
     for name, words in _HARMLESS.items():
         shown = peer_rl(base / "help", *words, "--help")
         assert shown.code == 0, shown
-        options[name] = sorted(set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", shown.out)) - {"--help"})
+        options[name] = sorted(
+            set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", shown.out)) - {"--help", "--pictures"}
+        )  # those of a list are drawn
     (base / "options.json").write_text(json.dumps(options))
 
 

@@ -138,7 +138,7 @@ def _check_version(task: Task) -> None:
             raise ConfigError(f"task {task.name} names no version; did you mean gym/{full}?")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -166,6 +166,8 @@ def _check_spaces(task: Task, env: Env) -> None:
                 f"task {task.name} has a {kind} {name} space, but only Box and Discrete are supported; "
                 + ("wrap it (gymnasium.wrappers.FlattenObservation may do)" if name == "observation" else "wrap it")
             )
+        if isinstance(space, spaces.Box) and 0 in space.shape:
+            raise ConfigError(f"task {task.name} has an empty {name} space, {space}; give it at least one number")
     if isinstance(action, spaces.Box):
         finite = np.isfinite(action.low).all() and np.isfinite(action.high).all()
         if not (np.issubdtype(action.dtype, np.floating) and finite and (action.low <= action.high).all()):

@@ -48,9 +48,15 @@ class EnvSpec:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnvSpec:
-        """The inverse of ``as_json``."""
-        fields: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
-        return cls(**fields)
+        """The inverse of ``as_json``; TypeError for what it does not write."""
+        values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
+        for name, value in values.items():
+            kind = str(cls.__annotations__.get(name))
+            parts = value if isinstance(value, tuple) else (value,)
+            fits = all(type(part).__name__ in kind or (type(part) is int and "float" in kind) for part in parts)
+            if not fits or isinstance(value, tuple) != kind.startswith("tuple"):
+                raise TypeError(f"{name} is {str(value)[:50]}")
+        return cls(**values)
 
     @property
     def is_image(self) -> bool:

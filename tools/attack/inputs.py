@@ -31,90 +31,21 @@ _HARMLESS = {  # a command that ends at once whatever option follows
     "list": ["list"],
     "completion": ["completion", "bash"],
 }
+# fmt: off
 _VALUES = [
-    "9" * 20,
-    "-" + "9" * 20,
-    "1" + "0" * 400,
-    "1e400",
-    "-1",
-    "0",
-    "nan",
-    "inf",
-    "-inf",
-    "1e5",
-    "100_000",
-    "0x10",
-]
-_VALUES += [
-    "",
-    " ",
-    "-",
-    "--",
-    "=",
-    "None",
-    "True",
-    "{}",
-    "[1]",
-    "1.5",
-    "²",
-    "٣",
-    "½",
-    "\u202e",
-    "\udcff",
-    "\n",
-    "\x1b[2J",
-]
-_VALUES += [
-    "a" * 5_000,
-    "/" * 300,
-    "x/" * 500,
-    "/dev/null/x",
-    "/proc/1/no",
-    "~",
-    "..",
-    "%s%n",
-    "$(id)",
-    "auto",
-    "os:abort",
-]
-_VALUES += [
-    "module:",
-    ":x",
-    "gym/",
-    "gym/No-v99",
-    "dmc/a-b-c",
-    "json:loads",
-    "os:getcwd",
-    "a b",
-    "'",
-    '"',
-    "1,2",
-    "1 2",
+    "9" * 20, "-" + "9" * 20, "1" + "0" * 400, "1e400", "-1", "0", "nan", "inf", "-inf", "1e5", "100_000", "0x10", "",
+    " ", "-", "--", "=", "None", "True", "{}", "[1]", "1.5", "²", "٣", "½", "\u202e", "\udcff", "\n", "\x1b[2J",
+    "a" * 5_000, "/" * 300, "x/" * 500, "/dev/null/x", "/proc/1/no", "~", "..", "%s%n", "$(id)", "auto", "os:abort",
+    "module:", ":x", "gym/", "gym/No-v99", "dmc/a-b-c", "json:loads", "os:getcwd", "a b", "'", '"', "1,2", "1 2",
 ]
 _WORDS = [
-    "--help",
-    "--no-such",
-    "--",
-    "-",
-    "-x",
-    "--=",
-    "--beta",
-    "--seed=",
-    "--runs",
-    "--config",
-    "--wandb",
-    "--é",
-    "",
+    "--help", "--no-such", "--", "-", "-x", "--=", "--beta", "--seed=", "--runs", "--config", "--wandb", "--é", "",
 ]
 _TOML = [
-    'agents = ["dqn"]',
-    'tasks = ["gridworld/paper"]',
-    "seeds = 2",
-    "betas = [0.0]",
-    "steps = 100",
-    "[options]",
+    'agents = ["dqn"]', 'tasks = ["gridworld/paper"]', "seeds = 2", "betas = [0.0]", "steps = 100", "[options]",
     "x = 1",
 ]
+# fmt: on
 
 
 def prepare(base: Path) -> None:

@@ -35,8 +35,8 @@ from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
 from peer_rl.paper.training_figure import draw_training, random_play
 from peer_rl.report.figures import draw_figure3
-from peer_rl.report.gridworld import COSINE, ERROR, NORM, STEPS, Study, studies
-from peer_rl.report.gridworld_figure import draw_verdicts, place, short_name
+from peer_rl.report.gridworld import COSINE, ERROR, NORM, STEPS, Study, place, studies
+from peer_rl.report.gridworld_figure import draw_verdicts, short_name
 from peer_rl.report.gridworld_tables import CONTROL_LEVEL, overview_table
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
 from peer_rl.report.scores import BEST, LEVEL, SCORE, WITHIN, Summary

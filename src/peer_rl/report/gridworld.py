@@ -203,6 +203,11 @@ def label_of(config: AnyRunConfig) -> str:
     return text.replace("critic.layer-normTrue", "LayerNorm critic").replace("weight-decay", "weight decay ")
 
 
+def place(config: AnyRunConfig) -> tuple[bool, bool, str, float]:
+    """The order of variants: PEER, its halves, then controls without a beta."""
+    return config.beta == 0, config.regularizer != "peer", config.regularizer, float(config.beta)
+
+
 def plain_group(groups: Sequence[Group]) -> Group | None:
     """DQN without anything: what the other backbones of a study (LayerNorm, weight decay) are controls for."""
     plain = [group for group in groups if group.config.beta == 0 and ", " not in group.label]
@@ -226,7 +231,7 @@ def _with_baselines(groups: Sequence[Group], measure: Measure) -> list[Summary]:
 
 def _study(profile: str, encoding: str, members: list[Group]) -> Study:
     plain = plain_group(members)
-    groups = sorted(members, key=lambda one: one is not plain)
+    groups = sorted(members, key=lambda one: (one is not plain, place(one.config)))
     axis = "step" if groups[0].config.steps else "episode"
 
     curves = partial(log_curves, groups, "diagnostics", spread=half_std, x=axis)

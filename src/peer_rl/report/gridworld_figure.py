@@ -54,7 +54,7 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
     summaries = next(one for one in study.summaries if one[0].measure == claim.measure)
     reference = next((one for one in summaries if plain_dqn and one.group.key == plain_dqn.key), None)
     rows = []
-    for one in sorted(summaries, key=lambda one: place(one.group.config)):
+    for one in summaries:
         difference = paired_difference(one.values, reference.values) if reference else None
         if reference is None or one is reference or difference is None:
             continue
@@ -65,11 +65,6 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
         pairs = [one.values[seed] - reference.values[seed] for seed in sorted(one.values.keys() & reference.values)]
         rows.append(Row(short_name(one.group.config), pairs, difference, colour))
     return rows
-
-
-def place(config: AnyRunConfig) -> tuple[bool, bool, str, float]:
-    """The order of variants: PEER, its halves, then controls without a beta."""
-    return config.beta == 0, config.regularizer != "peer", config.regularizer, float(config.beta)
 
 
 def draw_verdicts(studies: Sequence[Study], path: Path, seeds: int) -> None:

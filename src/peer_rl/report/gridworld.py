@@ -191,11 +191,11 @@ def studies(groups: Sequence[Group]) -> list[Study]:
     for group in groups:
         if group.task == TASK and group.finished:
             key = (group.profile, group.config.encoding, group.budget)
-            found.setdefault(key, []).append(replace(group, label=_label(group.config)))
+            found.setdefault(key, []).append(replace(group, label=label_of(group.config)))
     return [_study(profile, encoding, members) for (profile, encoding, _), members in found.items()]
 
 
-def _label(config: AnyRunConfig) -> str:
+def label_of(config: AnyRunConfig) -> str:
     """The variant without what its whole study shares."""
     base, _ = defaults(config.agent, config.task, profile=config.profile)
     shared = {name: getattr(base, name) for name in ("encoding", "steps", "episodes", "protocol")}

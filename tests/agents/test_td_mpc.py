@@ -31,14 +31,6 @@ LENGTH, ROWS = 4, 6
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
 
 
-@pytest.fixture
-def doubles():
-    """Everything that is made from here on has double precision."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 def stream(name: str = "update") -> Stream:
     return Stream(0, name, device=CPU)
 

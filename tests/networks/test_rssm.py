@@ -9,6 +9,7 @@ from torch.distributions import Normal, kl_divergence
 from peer_rl.networks.rssm import RSSM, Categorical, Gaussian, NormalisedGRUCell, State
 from peer_rl.settings.world_model import RSSMConfig
 
+pytestmark = pytest.mark.usefixtures("doubles")
 SMALL = RSSMConfig(belief=7, hidden=6, variables=3)
 KINDS = [
     RSSMConfig(belief=7, hidden=6, variables=3),
@@ -28,13 +29,6 @@ def model(config=SMALL):
 def window(seed=1):
     rng = generator(seed)
     return [torch.randn(TIME, ROWS, size, generator=rng, dtype=torch.float64) for size in (ENCODED, ACTIONS)]
-
-
-@pytest.fixture(autouse=True)
-def double():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def plain_gru(cell, x, h):

@@ -21,7 +21,7 @@ def test_whole_numbers_may_be_written_with_an_exponent_or_underscores(word, numb
 def test_other_numbers_are_no_whole_numbers(word):
     result = command("train", *TD3, "--steps", word)
     assert result.returncode == 2
-    assert f"--steps takes INT, but was given {word!r}" in result.stderr
+    assert f"--steps takes a whole number, but was given {word!r}" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_a_zip_of_another_algorithm_is_named_without_unpickling(tmp_path):
 def test_the_command_writes_the_page(tmp_path):
     model = stable_baselines3.TD3("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": [8, 8]}, seed=0)
     model.save(tmp_path / "model.zip")
-    words = ["--algo", "td3", "--env", "Pendulum-v1", "--episodes", 1, "--trust"]
+    words = ["--algo", "td3", "--env", "gym/Pendulum-v1", "--episodes", 1, "--trust"]
     result = peer_rl("xray", tmp_path / "model.zip", *words, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "xray" / "xray.html").exists()
@@ -224,3 +224,10 @@ def test_wrong_use_is_one_sentence():
         xray(Planted())
     with pytest.raises(PeerError, match="cannot make"):
         xray(model, "NoSuchEnv-v0")
+
+
+def test_a_batch_of_one_input_needs_no_tuple():
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+    obs = torch.randn(30, 3)
+    bare, wrapped = xray_critic(network, obs, obs), xray_critic(network, (obs,), (obs,))
+    assert torch.equal(bare.features.phi, wrapped.features.phi)

@@ -83,11 +83,16 @@ def _condense(box: str) -> str:
     if bad:
         wanted = re.search(rf"{re.escape(bad[1])} (\S+)", " ".join(sections[1:]))
         expected = wanted[1].replace("{None}|", "") if wanted else "a value"
+        expected = {"INT": "a whole number", "FLOAT": "a number"}.get(expected, expected)
         sentence = f"{bad[1]} takes {expected}, but was given {bad[2] or bad[3]!r}"
     choice = re.match(r"invalid choice '(.*)' for argument '(\S+)'\. Expected one of \((.*)\)", sentence)
     if choice:
         names = sorted(set(re.findall(r"'([^']*)'", choice[3])) - {"None"})
         sentence = f"{choice[2]} takes {', '.join(names[:-1])} or {names[-1]}, but was given {choice[1]!r}"
+    missing = re.match("Missing from (.*?): (.*)", sentence)
+    if missing:
+        wanted_ones = re.findall(r"(--\S+ \S+|\S+) (.*?)\.? \(required\)", missing[2])
+        sentence = f"{missing[1]} needs {', '.join(f'{name} ({about})' for name, about in wanted_ones)}"
     sentence = re.sub(r"^Error parsing run\S*: ", "", sentence)
     if re.search(r"Unrecognized options: (True|False|true|false)\b", sentence):
         sentence = "a switch takes no value: write --NAME to set it and --no-NAME to unset it, without True or False"

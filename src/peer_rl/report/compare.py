@@ -162,8 +162,9 @@ def representation_table(groups: Sequence[Group]) -> Table | None:
     for name in (*_FIRST, *(name for name in DIAGNOSTICS if name not in _FIRST)):
         cells = []
         for summary in summarise(groups, last_diagnostic(name)):
-            spread = f" ± {number(summary.std, 3)}" if len(summary.values) > 1 else ""
-            cells.append(f"{number(summary.mean, 3)}{spread}" if summary.values else "-")
+            digits = 3 if abs(summary.mean) < 10 else 1
+            spread = f" ± {number(summary.std, digits)}" if len(summary.values) > 1 else ""
+            cells.append(f"{number(summary.mean, digits)}{spread}" if summary.values else "-")
         if any(cell != "-" for cell in cells):
             rows.append([DIAGNOSTICS[name], *cells, _MEANINGS.get(name, "")])
     if not rows:

@@ -230,8 +230,8 @@ def runs_section(groups: Sequence[Group], out: Path) -> Section:
         for group in groups
     ]
     note = (
-        "Every number above comes from these runs. A command makes its run again, bit for bit on the same machine and "
-        "versions (manifest.json); where the run is whole, it only says so. Numbers of each run: runs.csv."
+        "Every number above comes from these runs. Each command repeats its run, bit for bit on the same machine and "
+        "versions (manifest.json); a finished run is left as it is. The numbers of each run are in runs.csv."
     )
     return page.section("Runs and commands", Text(note, "soft"), RunTable(header, shown))
 

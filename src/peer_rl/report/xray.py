@@ -50,8 +50,8 @@ def xray(
     out: Path | str = "xray",
     episodes: int = 3,
     seed: int = 0,
-    batch: tuple[Any, ...] | None = None,
-    next_batch: tuple[Any, ...] | None = None,
+    batch: Any = None,
+    next_batch: Any = None,
     target: nn.Module | None = None,
     reward: Tensor | None = None,
     gamma: float | Tensor | None = None,
@@ -84,7 +84,7 @@ def xray_model(model: Any, env: Any, *, episodes: int = 3, seed: int = 0) -> XRa
     return XRay(
         name,
         about,
-        _checked(rollout.critic, rollout.inputs, rollout.target),
+        _checked(rollout.critic, rollout.inputs).partition("\nuse:")[0],  # taps are for critics of one's own
         rollout.features,
         diagnose_features(rollout.features),
         layer_health(rollout.critic, *rollout.inputs),
@@ -95,17 +95,18 @@ def xray_model(model: Any, env: Any, *, episodes: int = 3, seed: int = 0) -> XRa
 
 def xray_critic(
     critic: nn.Module,
-    batch: tuple[Any, ...] | None,
-    next_batch: tuple[Any, ...] | None,
+    batch: Any,
+    next_batch: Any,
     *,
     target: nn.Module | None = None,
     reward: Tensor | None = None,
     gamma: float | Tensor | None = None,
     same_action: Tensor | None = None,
 ) -> XRay:
-    """Look at any critic on a batch; rows are taken as consecutive steps of one episode."""
+    """Look at any critic on a batch, a tensor or a tuple of them; rows are taken as consecutive steps of an episode."""
     if batch is None or next_batch is None:
         raise ConfigError("a critic of your own needs batch=(obs, action) and next_batch=(next_obs, next_action)")
+    batch, next_batch = (each if isinstance(each, tuple | list) else (each,) for each in (batch, next_batch))
     network = critic if target is None else target
     with torch.no_grad(), RepresentationTap(critic) as tap:
         critic(*batch)
@@ -130,7 +131,7 @@ def xray_critic(
     )
 
 
-def _checked(critic: nn.Module, inputs: tuple[Any, ...], target: nn.Module | None) -> str:
+def _checked(critic: nn.Module, inputs: tuple[Any, ...], target: nn.Module | None = None) -> str:
     try:
         return str(check_critic(critic, *inputs, target=target))
     except (TypeError, ValueError) as error:
@@ -205,6 +206,8 @@ _HEAD = (
     ("signed_fraction", "Negative entries of phi", "fraction", "above 0: PEER is unbounded below"),
 )
 
+_FRACTIONS = ("drd_share_positive", "dormant_fraction", "signed_fraction")
+
 
 def head_table(report: Report) -> Table:
     """The numbers of the last layer, what each means, and what would be unusual."""
@@ -212,7 +215,12 @@ def head_table(report: Report) -> Table:
     rows = []
     for name, title, meaning, strange in _HEAD:
         value = values[name]
-        shown = "not defined for this critic" if value is None else number(float(value), 3)
+        if value is None:
+            shown = "not defined for this critic"
+        elif name in _FRACTIONS:
+            shown = f"{100 * value:.0f} %"
+        else:
+            shown = number(float(value), 1 if name == "effective_rank" else 3)
         rows.append([title, shown, meaning, strange])
     caption = f"The last layer's input phi and the target's phi', means over {report.rows} rows (times heads)."
     return Table(caption, ["quantity", "value", "what it is", "unusual"], rows)
@@ -251,7 +259,7 @@ def _lines(check: str) -> list[str]:
     lines: list[str] = []
     for line in check.splitlines():
         if line.startswith(" ") and lines:
-            lines[-1] += f" {line.strip()}"
+            lines[-1] += f"{';' * lines[-1].startswith('use:')} {line.strip()}"
         else:
             lines.append(line)
     return lines

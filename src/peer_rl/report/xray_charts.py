@@ -34,7 +34,7 @@ def time_chart(title: str, values: Floats, episode: Ints, most: int) -> Chart:
     if finite.size:
         ends += f", from {number(float(finite.min()), 3)} to {number(float(finite.max()), 3)}"
     figure = {"data": data, "layout": layout, "ends": ends, "along": "step of the episode"}
-    return Chart(title, f"{title}, along the step of the episode: {ends}", figure, 320)
+    return Chart(title, f"{title}, along the step of the episode: {ends}", figure, 360)
 
 
 def principal_components(phi: Floats, phi_next: Floats) -> tuple[Floats, Floats, float]:

@@ -88,9 +88,9 @@ def play(model: BaseAlgorithm, env: gym.Env[Any, Any] | VecEnv | str, *, episode
 
 
 def make_env(name: str) -> gym.Env[Any, Any]:
-    """A Gymnasium environment."""
+    """A Gymnasium environment, by its id or by our name of the task, gym/ID."""
     try:
-        return gym.make(name)
+        return gym.make(name.removeprefix("gym/"))
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ConfigError(f"cannot make the environment {name!r}: {' '.join(str(error).split())}") from error
 

@@ -209,6 +209,8 @@ def find_agent(name: str) -> AgentEntry:
     if is_custom(name):
         return CUSTOM
     if name not in AGENTS:
-        hint = nearest(name, AGENTS) or f"; there are: {', '.join(AGENTS)}, and module:Class for one of your own"
+        hint = (
+            nearest(name.lower(), AGENTS) or f"; there are: {', '.join(AGENTS)}, and module:Class for one of your own"
+        )
         raise ConfigError(f"unknown agent {name!r}{hint}")
     return AGENTS[name]

@@ -133,6 +133,8 @@ def find_task(name: str) -> Task:
 def _hint(name: str) -> str:
     """The nearest task; in a suite that exists, one of its own, or else all of them."""
     suite, _, rest = name.partition("/")
+    if re.fullmatch(r"([\w-]+/)?[\w-]+-v\d+", name):  # as Gymnasium writes them
+        return f"; did you mean 'gym/{name}'?"
     own = [task.removeprefix(f"{suite}/") for task in TASKS if task.startswith(f"{suite}/")]
     if own and not nearest(rest.lower(), own):
         return f"; {suite} has: {', '.join(own)}"

@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-all packages lint format docs package ledger clean
+.PHONY: demo test test-slow test-all attack packages lint format docs package ledger clean
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 demo: .venv/.ready
@@ -17,6 +17,10 @@ test-slow: .venv/.ready packages
 
 test-all: .venv/.ready packages
 	$(PYTEST)
+
+# Seeded kills, bad input, damaged and crafted run directories, at the lowest priority.
+attack: .venv/.ready
+	nice -n 10 $(BIN)/python tools/attack --out benchmarks/results/attack.json $(ATTACK)
 
 # A compiler, a GL library and a browser; the script says what it installs before it does.
 packages:

@@ -12,12 +12,12 @@ from torch.distributions import Categorical, Normal, kl_divergence
 from torch.nn import functional as F
 
 
-def mlp(x: Tensor, weights: Weights, prefix: str = "") -> Tensor:
-    """Linear layers with an ELU between them."""
+def mlp(x: Tensor, weights: Weights, prefix: str = "", activation=F.elu, *, last: bool = False) -> Tensor:
+    """Linear layers with an activation between them, and behind the last one if asked."""
     places = sorted({int(name[len(prefix) :].split(".")[0]) for name in weights if name.startswith(prefix)})
     for place in places:
         x = x @ weights[f"{prefix}{place}.weight"].T + weights[f"{prefix}{place}.bias"]
-        x = F.elu(x) if place != places[-1] else x
+        x = activation(x) if last or place != places[-1] else x
     return x
 
 
@@ -30,6 +30,9 @@ class PlainWorldModel:
         self.categorical = self.config.latent == "categorical"
         self.activation = F.relu if self.config.activation == "relu" else F.elu
 
+    def mlp(self, x: Tensor, prefix: str) -> Tensor:
+        return mlp(x, self.weights, prefix, self.activation)
+
     def layer(self, x: Tensor, name: str) -> Tensor:
         return x @ self.weights[f"rssm.{name}.weight"].T + self.weights[f"rssm.{name}.bias"]
 
@@ -37,7 +40,7 @@ class PlainWorldModel:
         of = lambda name: self.weights[f"rssm.gru.{name}"]  # noqa: E731
         if self.categorical:
             sums = torch.cat([x, h], -1) @ of("gates.weight").T + of("gates.bias")
-            sums = F.layer_norm(sums, sums.shape[-1:], of("norm.weight"), of("norm.bias"))
+            sums = F.layer_norm(sums, sums.shape[-1:], of("norm.weight"), of("norm.bias"), eps=1e-3)
             reset, candidate, update = sums.chunk(3, -1)
             update = torch.sigmoid(update - 1)
             return update * torch.tanh(torch.sigmoid(reset) * candidate) + (1 - update) * h
@@ -98,15 +101,14 @@ class PlainWorldModel:
             if t == 0:
                 action = action * (1 - batch.first)[:, None]
             state, prior = self.step(state, action, rng)
-            posterior = self.distribution(
-                "posterior", torch.cat([state[0], mlp(batch.obs[t], self.weights, "encoder.")], -1)
-            )
+            encoded = mlp(batch.obs[t], self.weights, "encoder.", self.activation, last=True)
+            posterior = self.distribution("posterior", torch.cat([state[0], encoded], -1))
             state = state[0], self.sample(posterior, self.noise(rows, rng))
             for kept, one in zip((posteriors, priors, states), (posterior, prior, state), strict=True):
                 kept.append(one)
         features = torch.stack([torch.cat(one, -1) for one in states])
         seen = torch.cat([torch.ones(1, rows), batch.mask])
-        errors = (mlp(features, self.weights, "decoder.") - batch.obs).square().sum(-1)
+        errors = (self.mlp(features, "decoder.") - batch.obs).square().sum(-1)
         total = 0.5 * (errors * seen).sum() / seen.sum()
         known = torch.cat([batch.first[None], batch.mask])  # a window's first reward is 0 where an episode begins
         rewards = torch.cat([torch.zeros(1, rows), batch.reward])
@@ -116,7 +118,7 @@ class PlainWorldModel:
         total = total + settings.kl_weight * self.kl(posteriors, priors, seen)
         goes_on = torch.cat([torch.ones(1, rows), (batch.discount > 0).double()])
         if settings.predict_end:
-            chance = torch.sigmoid(mlp(features, self.weights, "end_head.")[..., 0])
+            chance = torch.sigmoid(self.mlp(features, "end_head.")[..., 0])
             surprise = -(goes_on * chance.log() + (1 - goes_on) * (1 - chance).log())
             total = total + settings.end_weight * (surprise * known).sum() / known.sum()
         starts = tuple(torch.cat([state[part] for state in states]).detach() for part in range(2))
@@ -131,12 +133,12 @@ class PlainWorldModel:
         return self.weights["rssm.before.0.weight"].shape[1] - self.state_size
 
     def reward(self, features: Tensor) -> Tensor:
-        return mlp(features, self.weights, "reward_head.")[..., 0]
+        return self.mlp(features, "reward_head.")[..., 0]
 
     def continues(self, features: Tensor) -> Tensor:
         if not self.settings.predict_end:
             return torch.ones(features.shape[:-1])
-        return torch.sigmoid(mlp(features, self.weights, "end_head.")[..., 0])
+        return torch.sigmoid(self.mlp(features, "end_head.")[..., 0])
 
 
 def still(distribution):

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from attack.leavings import leavings as leavings
+from attack.leavings import weights as weights
 
 from peer_rl.cli.main import main
 from peer_rl.launch.api import train
 from peer_rl.settings import AGENTS, configure, find_agent
 from peer_rl.training.checkpoint import Checkpoints, read_checkpoint
 from peer_rl.training.loop import Trainer
-from peer_rl.training.rundir import LOGS
-from peer_rl.training.trees import unpack
 
 OURS = sorted(name for name, entry in AGENTS.items() if not entry.packages)
 """The agents that keep every law; Stable-Baselines3's have tests/contracts/test_sb3_agents.py."""
@@ -267,23 +266,6 @@ def tiny_run(agent: str, runs: Path, *, checkpoint_seconds: float = 60.0, **chan
 def final(path: Path):
     steps = Checkpoints(path / "checkpoint").steps()
     return read_checkpoint(path / "checkpoint" / f"{steps[-1]:012d}")
-
-
-def weights(path: Path) -> bytes:
-    steps = Checkpoints(path / "checkpoint").steps()
-    return (path / "checkpoint" / f"{steps[-1]:012d}" / "agent.safetensors").read_bytes()
-
-
-def leavings(path: Path) -> dict[str, bytes]:
-    """Everything that law 3 covers."""
-    logs = {name: (path / f"{name}.jsonl").read_bytes() for name in LOGS}
-    steps = Checkpoints(path / "checkpoint").steps()
-    last = path / "checkpoint" / f"{steps[-1]:012d}"
-    segments = read_checkpoint(last).segments  # cut at other places in a resumed run, so only their rows compare
-    rows = [unpack((path / "checkpoint" / "replay" / segment["file"]).read_bytes()) for segment in segments]
-    names = rows[0] if rows else ()
-    newest = {name: torch.cat([part[name] for part in rows])[-150:].numpy().tobytes() for name in names}
-    return {**logs, **newest, "agent": weights(path), "loop": (last / "loop.safetensors").read_bytes()}
 
 
 @contextmanager

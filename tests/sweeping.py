@@ -22,7 +22,7 @@ diagnose-every = 500
 seeds = 3
 checkpoint-seconds = 0.1
 """
-PATIENCE = 180.0
+PATIENCE = 600.0
 
 
 def write_grid(folder: Path) -> Path:

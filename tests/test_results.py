@@ -79,6 +79,16 @@ def test_every_run_of_the_grid_world_is_in_the_plan_that_was_made_before():
     assert all(record.usable for record in found)
 
 
+@pytest.mark.parametrize("encoding", ["integer", "one-hot"])
+def test_the_grid_worlds_page_counts_the_runs_of_every_planned_variant(encoding):
+    planned = {job.path.parent for job in read_sweep(ROOT / "results" / "gridworld.toml", GRIDWORLD).jobs}
+    variants = [path for path in planned if ("one-hot" in path.name) == (encoding == "one-hot")]
+    counts = [len(list(path.glob("seed*"))) for path in variants]
+    table = (ROOT / "docs/gridworld.md").read_text().partition(f"<!-- gridworld {encoding} -->\n")[2]
+    rows = [line.split("|") for line in table.partition("<!-- end -->")[0].splitlines()[2:]]
+    assert sorted(row[2].strip() for row in rows) == sorted(str(count or "not run") for count in counts)
+
+
 @pytest.mark.parametrize("beta", [5e-4, 1e-2])
 def test_peer_lowers_the_cosine_with_one_hots_and_raises_it_with_integers(gridworld, beta):
     for encoding, sign in (("one-hot", -1), ("integer", 1)):

@@ -7,8 +7,8 @@ A table stands between a comment and ``<!-- end -->``. The comment names what it
 - ``<!-- results FOLDER TASK -->``: returns over training of the runs of TASK in results/FOLDER. With ``figure1`` at the
   end also docs/figures/figure1-SUITE-NAME.png (DRD and cosine as in the paper's figure 1) and random play's return.
   With ``scores TABLE`` each run's score by three rules, and what the paper's TABLE prints for the task.
-- ``<!-- gridworld -->``: the grid world's table and paired differences, short. With an ENCODING and claims, numbers,
-  differences or mechanism: that table of the encoding, whole. With ``verdicts``: what holds in each encoding.
+- ``<!-- gridworld ENCODING -->``: the variants of the grid world's plan with that encoding and their paired differences
+  to plain DQN. With ``verdicts`` for ENCODING: what holds in each encoding.
 - ``<!-- ledger BLOCK -->``: verdict and table of a block of results/ledger.toml. ``short``: without p and P(better).
 - ``<!-- status -->``: how many runs of each experiment are finished.
 
@@ -26,6 +26,7 @@ from pathlib import Path
 
 from ledger_picture import draw_ledger
 
+from peer_rl.launch.sweep import read_sweep
 from peer_rl.paper.catalogue import CATALOGUE
 from peer_rl.paper.ledger import Answer, Ledger, answers, read_ledger
 from peer_rl.paper.ledger_section import answer_table, sentence
@@ -33,12 +34,12 @@ from peer_rl.paper.plan import Choice, planned_runs, stand_ins
 from peer_rl.paper.published import score_table
 from peer_rl.paper.report import write_report
 from peer_rl.paper.training_figure import draw_training, random_play
-from peer_rl.report.figures import draw_controls, draw_figure3
-from peer_rl.report.gridworld import COSINE, ERROR, STEPS, Study, studies
-from peer_rl.report.gridworld_figure import draw_verdicts
-from peer_rl.report.gridworld_tables import all_tables, controls, overview_table
+from peer_rl.report.figures import draw_figure3
+from peer_rl.report.gridworld import COSINE, ERROR, NORM, STEPS, Study, place, studies
+from peer_rl.report.gridworld_figure import draw_verdicts, short_name
+from peer_rl.report.gridworld_tables import CONTROL_LEVEL, overview_table
 from peer_rl.report.runs import Group, RunRecord, find_runs, group_runs
-from peer_rl.report.scores import BEST, SCORE, WITHIN, Estimate
+from peer_rl.report.scores import BEST, LEVEL, SCORE, WITHIN, Summary
 from peer_rl.report.tables import with_interval, with_spread
 from peer_rl.settings.tasks import find_task
 
@@ -138,39 +139,34 @@ def gridworld_studies() -> dict[str, Study]:
     return {study.encoding: study for study in studies(group_runs(records("gridworld"))) if study.profile == "paper"}
 
 
-def gridworld_block(encoding: str = "", kind: str = "") -> str:
-    """One table of an encoding; without a name, what a reader wants first of DQN and PEER with each encoding."""
-    if encoding == "verdicts":
+def gridworld_block(name: str) -> str:
+    """``verdicts``: what holds in each encoding. Else a table of that encoding, a row for each variant of the plan."""
+    if name == "verdicts":
         table = overview_table([study for _, study in sorted(gridworld_studies().items())], GRIDWORLD_SEEDS)
         return as_markdown(
             table.header, [[re.sub(r"^([^:]+): ", r"**\1**: ", cell) for cell in row] for row in table.rows]
         )
-    if kind:
-        tables = {heading.rpartition(": ")[2]: table for heading, table in all_tables(gridworld_studies()[encoding])}
-        table = tables.get(kind.replace("claims", "the paper's claims"))
-        if table is None:
-            return "None of these runs is finished; `peer-rl sweep results/gridworld.toml` has them.\n"
-        picture = f"![Every control, {encoding} states](figures/gridworld-controls-{encoding}.png)\n\n"
-        return f"{picture * (kind == 'mechanism')}{table.caption}\n\n{as_markdown(table.header, table.rows)}"
-    rows = []
-    for name, study in sorted(gridworld_studies().items()):
-        measured = {summaries[0].measure.name: summaries for summaries in study.summaries}
-        for found in zip(*(measured[measure.name] for measure in (STEPS, ERROR, COSINE)), strict=True):
-            config = found[0].group.config
-            if found[0].group.label in study.paper:
-                agent = f"PEER, beta {config.beta:g}" if config.beta else "DQN"
-                cells = [cell for one in found for cell in (with_spread(one), _difference(one.difference))]
-                rows.append([name, agent, str(len(found[0].values)), *cells])
-    header = ["states", "agent", "seeds", "(d) steps per episode", "difference", "(c) error of the Q difference"]
-    header += ["difference", "(b) final cosine", "difference"]
-    note = "Paired differences to DQN with 95 % BCa intervals; * is decided: six pairs or more, p at most 0.05."
-    return f"{as_markdown(header, rows)}\n{note}\n\n"
+    study = gridworld_studies()[name]
+    measured = {summaries[0].measure.name: summaries for summaries in study.summaries}
+    rows = {}
+    for found in zip(*(measured[measure.name] for measure in (COSINE, ERROR, STEPS, NORM)), strict=True):
+        group = found[0].group
+        level = LEVEL if group.label in study.paper else CONTROL_LEVEL
+        cells = [cell for one in found[:3] for cell in (with_spread(one), _difference(one, level))]
+        rows[group.key[2]] = [short_name(group.config), str(len(group.finished)), *cells, with_spread(found[3])]
+    planned = read_sweep(RESULTS / "gridworld.toml", RESULTS / "gridworld").jobs
+    variants = {job.path.parent.name: job.config for job in planned if job.config.encoding == name}
+    order = sorted(variants, key=lambda one: (short_name(variants[one]) != "DQN", place(variants[one])))
+    header = ["agent", "seeds", "(b) final cosine", "difference", "(c) error of the Q difference", "difference"]
+    header += ["(d) steps per episode", "difference", NORM.title]
+    lines = [rows.get(one, [short_name(variants[one]), "not run", *("-" * (len(header) - 2))]) for one in order]
+    return as_markdown(header, lines)
 
 
-def _difference(found: Estimate | None) -> str:
-    if found is None:
+def _difference(one: Summary, level: float) -> str:
+    if one.difference is None:
         return "-"
-    return with_interval(found, 3, sign=True) + "*" * found.decided()
+    return with_interval(one.difference, one.measure.digits, sign=True) + "*" * one.difference.decided(level)
 
 
 @cache
@@ -246,13 +242,11 @@ def render(text: str) -> str:
 
 
 def draw_gridworld() -> None:
-    """The verdicts, figure 3 with each encoding, the printed one as docs/figure3.png, and the controls."""
+    """The verdicts, figure 3 with each encoding, the printed one as docs/figure3.png."""
     found = gridworld_studies()
     with tempfile.TemporaryDirectory() as out:
         for name, study in found.items():
             draw_figure3(study, Path(out) / f"figure3-{name}")
-            if controls(study):
-                draw_controls(study, Path(out) / f"gridworld-controls-{name}")
         draw_verdicts([study for _, study in sorted(found.items())], Path(out) / "gridworld-verdicts", GRIDWORLD_SEEDS)
         for picture in Path(out).glob("*.png"):
             shutil.copy(picture, FIGURES / picture.name)

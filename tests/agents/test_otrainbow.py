@@ -120,7 +120,18 @@ def test_the_preset_is_dopamines():
     settings, learning = config.settings, config.learning
     assert not any(getattr(settings, name) for name in PLAIN)
     assert (learning.updates, learning.n_step, learning.start_steps, config.steps) == (8, 3, 20_000, 100_000)
-    assert (learning.importance_start, learning.importance_final) == (0.5, 0.5)
+    assert (learning.importance_start, learning.importance_final, learning.priority_exponent) == (0.5, 0.5, 0.5)
+    assert (learning.gamma, learning.batch_size, learning.lost_life_ends, learning.clip_rewards) == (
+        0.99,
+        32,
+        True,
+        True,
+    )
+    assert (settings.learning_rate, settings.adam_epsilon, settings.hidden) == (6.25e-5, 1.5e-4, 512)
+    assert (settings.epsilon_start, settings.epsilon_final, settings.epsilon_eval) == (1.0, 0.01, 0.001)
+    assert settings.epsilon_steps == 50_000
+    assert settings.target_every == 500 * learning.updates
+    assert (settings.atoms, settings.lowest_return, settings.highest_return) == (51, -10, 10)
     assert config.beta == 0
     frames = EnvSpec((4, 84, 84), "uint8", stack=4, actions=6)
     agent = make_agent("rainbow", settings, frames, regularizer=make("peer", 0.0), rng=stream("weights"), device=CPU)

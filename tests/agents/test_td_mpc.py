@@ -31,14 +31,6 @@ LENGTH, ROWS = 4, 6
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
 
 
-@pytest.fixture
-def doubles():
-    """Everything that is made from here on has double precision."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 def stream(name: str = "update") -> Stream:
     return Stream(0, name, device=CPU)
 
@@ -299,6 +291,20 @@ def test_the_published_settings_are_those_of_the_authors():
     settings, learning = AGENTS["td-mpc"].settings(), AGENTS["td-mpc"].learning()
     assert (settings.latent, settings.hidden, settings.encoder_hidden) == (50, 512, 256)
     assert (learning.importance_start, learning.importance_final, learning.priority_exponent) == (0.4, 0.4, 0.6)
+    assert (learning.start_steps, learning.pretrain, learning.gamma) == (5_000, 5_000, 0.99)
+    assert (settings.learning_rate, settings.max_gradient_norm, settings.tau, settings.target_every) == (
+        1e-3,
+        10,
+        0.01,
+        2,
+    )
+    assert (settings.consistency_weight, settings.reward_weight, settings.value_weight) == (2, 0.5, 0.1)
+    assert (settings.decay, settings.smoothing_noise, settings.smoothing_clip) == (0.5, 0.05, 0.3)
+    assert (settings.schedule_steps, settings.noise_start, settings.noise_final) == (25_000, 0.5, 0.05)
+    assert int(settings.policy_fraction * settings.planner.samples) == 25
+    assert as_dict(settings.planner) == {
+        "horizon": 5, "samples": 512, "elites": 64, "iterations": 6, "temperature": 0.5, "momentum": 0.1, "std_start": 2
+    }  # fmt: skip
     config = AGENTS["td-mpc"].learning
     replay = make_replay(config(buffer_size=512), STATE, CPU)
     for step in range(300):

@@ -7,54 +7,15 @@ import pytest
 import torch
 from plain_world_model import PlainDreamer, PlainDreamerV2, PlainWorldModel
 from scipy.stats import truncnorm
+from torch.nn import functional as F
+from world_models import CLOSE, DISCRETE, ROWS, TIME, VECTORS, agent_of, stream, window
 
 from peer_rl.agents.imagination import lambda_returns, survival
-from peer_rl.agents.make import make_agent
 from peer_rl.envs.spec import EnvSpec
 from peer_rl.networks.policies import DiscretePolicy, SquashedPolicy, TruncatedPolicy
 from peer_rl.networks.world_model import WorldModel
-from peer_rl.plugin import make
-from peer_rl.replay.sequences import Sequences
-from peer_rl.rng import Stream
-from peer_rl.settings import AGENTS
-from peer_rl.settings.world_model import RSSMConfig
 
-CPU = torch.device("cpu")
-TIME, ROWS = 5, 3
-CLOSE = {"rtol": 1e-8, "atol": 1e-11}
-SMALL = {"units": 8, "rssm": RSSMConfig(belief=6, hidden=6, variables=3, classes=4)}
-VECTORS = EnvSpec((4,), "float32", action_shape=(2,), action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
-DISCRETE = EnvSpec((4,), "float32", actions=3)
 each = pytest.mark.parametrize("name", ["planet", "dreamer", "dreamer-v2"])
-
-
-def stream(name="test"):
-    return Stream(0, name, device=CPU)
-
-
-def agent_of(name, spec=VECTORS, **changes):
-    defaults = AGENTS[name].settings()
-    rssm = dataclasses.replace(defaults.rssm, belief=6, hidden=6, variables=3, classes=4)
-    settings = dataclasses.replace(defaults, **{"units": 8, "rssm": rssm, **changes})
-    return make_agent(name, settings, spec, regularizer=make("none", 0.0), rng=stream("weights"), device=CPU)
-
-
-def window(*, discrete=False, seed=0):
-    rng = torch.Generator().manual_seed(seed)
-    obs = torch.randn(TIME + 1, ROWS, 4, generator=rng)
-    actions = torch.rand(TIME, ROWS, 2, generator=rng) * 2 - 1
-    before = torch.full((ROWS, 2), 0.5)
-    if discrete:
-        actions, before = torch.randint(3, (TIME, ROWS), generator=rng), torch.ones(ROWS, dtype=torch.int64)
-    mask = torch.ones(TIME, ROWS)
-    mask[3:, 1] = 0
-    discount = 0.99 * mask
-    discount[2, 1] = 0  # row 1 terminates
-    return Sequences(
-        obs=obs, next_obs=obs[1:], action=actions, reward=mask * torch.rand(TIME, ROWS, generator=rng),
-        discount=discount, mask=mask, last=torch.zeros(TIME, ROWS), first=torch.tensor([1.0, 1.0, 0.0]),
-        previous_action=before, weight=None,
-    )  # fmt: skip
 
 
 def test_lambda_returns_equal_the_published_recursion():
@@ -114,14 +75,6 @@ def test_the_discrete_policy_draws_its_probabilities():
     assert policy.mode(features).argmax() == policy(features).argmax()
     expected = torch.distributions.Categorical(logits=policy(features))
     assert torch.allclose(policy.entropy(features), expected.entropy())
-
-
-@pytest.fixture
-def doubles():
-    """Everything that is made from here on has double precision."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 KINDS = [
@@ -211,17 +164,21 @@ def plain_kl(model, batch, settings, rng):
     return model.rssm.latent.divergence(posteriors.statistics, priors.statistics), seen
 
 
-def test_free_nats_per_step_or_of_the_mean():
+@pytest.mark.parametrize("name", ["planet", "dreamer-v2"])
+def test_free_nats_per_step_or_of_the_mean_and_the_whole_kl_is_logged(name):
     batch = window()
     for per_step in (True, False):
-        agent = agent_of("planet", free_nats=0.4, free_nats_per_step=per_step)
+        agent = agent_of(name, free_nats=0.4, free_nats_per_step=per_step)
         kl, seen = plain_kl(agent.model, batch, agent.settings, stream().torch)
         expected = (
             ((kl - 0.4).clamp(min=0) * seen).sum() / seen.sum()
             if per_step
             else ((kl * seen).sum() / seen.sum()).clamp(min=0.4)
         )
-        assert torch.allclose(agent.model.loss(batch, stream().torch).metrics["kl"], expected)
+        metrics = agent.model.loss(batch, stream().torch).metrics
+        assert torch.allclose(metrics["kl_loss"], expected)
+        assert torch.allclose(metrics["kl"], (kl * seen).sum() / seen.sum())
+        assert metrics["kl"] != metrics["kl_loss"]
 
 
 def test_balancing_keeps_the_value_and_shares_the_gradient():
@@ -232,7 +189,7 @@ def test_balancing_keeps_the_value_and_shares_the_gradient():
         latent = agent.model.rssm.latent
         rng = torch.Generator().manual_seed(0)
         posterior, prior = (torch.randn(4, latent.outputs, generator=rng).requires_grad_() for _ in range(2))
-        value = agent.model._divergence(posterior, prior, torch.ones(4))
+        value, _ = agent.model._divergence(posterior, prior, torch.ones(4))
         gradients[share] = value, *torch.autograd.grad(value, (posterior, prior))
     (plain, to_posterior, to_prior), (balanced, less, more) = gradients[0.5], gradients[0.8]
     assert torch.allclose(plain, balanced)
@@ -311,12 +268,38 @@ def test_training_and_evaluation_each_remember_their_own_episode(name, spec):
         assert np.array_equal(together[explore], play(explore)[explore]), f"explore={explore}"
 
 
+FRAMES = EnvSpec((3, 64, 64), "uint8", action_shape=(2,), action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "activation", "width"),
+    [("planet", F.relu, 1024), ("dreamer", F.relu, 1024), ("dreamer-v2", F.elu, 1536)],
+)
+def test_published_convolutions_equal_plain_ones(name, activation, width):
+    """Activation of the originals; what the decoder begins with is as wide as what the encoder ends with."""
+    model = agent_of(f"{name}-pixels", FRAMES).model
+    seen = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0)) - 0.5
+    x = seen
+    for layer in model.encoder.layers:
+        x = activation(F.conv2d(x, layer.weight, layer.bias, stride=2))
+    found = model.encoder(seen)
+    assert found.shape == (2, width)
+    torch.testing.assert_close(found, x.flatten(1), rtol=1e-5, atol=1e-6)
+    features = torch.randn(2, model.rssm.features, generator=torch.Generator().manual_seed(1))
+    decoder = model.decoder
+    x = (features @ decoder.linear.weight.T + decoder.linear.bias).view(2, width, 1, 1)
+    for index, layer in enumerate(decoder.layers):
+        x = F.conv_transpose2d(x, layer.weight, layer.bias, stride=2)
+        x = x if index == 3 else activation(x)
+    torch.testing.assert_close(decoder(features), x, rtol=1e-5, atol=1e-6)
+    assert x.shape == (2, 3, 64, 64)
+
+
 def test_quantised_frames_lie_between_their_levels():
-    frames = EnvSpec((3, 64, 64), "uint8", action_shape=(2,), action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
-    model: WorldModel = agent_of("planet-pixels", frames).model
+    model: WorldModel = agent_of("planet-pixels", FRAMES).model
     obs = torch.arange(256, dtype=torch.uint8).repeat(48).view(1, 3, 64, 64)
     seen = model.see(obs, stream().torch)
     level = torch.floor((seen + 0.5) * 32)
     assert torch.equal(level, obs.div(8, rounding_mode="floor").float())
     assert model.decoder(torch.zeros(2, model.rssm.features)).shape == (2, 3, 64, 64)
-    assert agent_of("dreamer-pixels", frames).model.see(obs, stream().torch).max() == pytest.approx(0.5)
+    assert agent_of("dreamer-pixels", FRAMES).model.see(obs, stream().torch).max() == pytest.approx(0.5)

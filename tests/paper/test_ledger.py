@@ -152,7 +152,7 @@ SMOKE = 'profile = "smoke"\nsteps = 300\nstart-steps = 100\neval-every = 100\nev
 
 def run_tool(file: Path, home: Path, *options: str) -> subprocess.CompletedProcess:
     command = [sys.executable, str(ROOT / "tools" / "ledger.py"), "--file", str(file), "--home", str(home), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 @pytest.mark.slow

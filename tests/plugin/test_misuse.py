@@ -224,6 +224,7 @@ def test_a_phi_made_under_no_grad_is_reported_by_the_check() -> None:
     check = check_critic(mlp(last=Detach), torch.randn(ROWS, BOTH))
     assert not check.has_gradient
     assert not check.safe
+    assert "use:" not in str(check)
     assert check_critic(mlp().requires_grad_(False), torch.randn(ROWS, BOTH)).has_gradient
 
 
@@ -362,6 +363,7 @@ def test_a_reward_is_not_taken_for_a_twin(shared: bool, names: tuple[str, str]) 
     check = check_critic(critic, x)
     assert not check.is_ensemble
     assert not check.safe
+    assert str(check).count("head=...") == 2
     with RepresentationTap(critic), pytest.warns(UncertainHeadWarning, match="only one is a Q value"):
         critic(x)
     with RepresentationTap(critic, names[0]) as tap:  # what the warning asks for

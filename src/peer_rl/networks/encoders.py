@@ -9,14 +9,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from peer_rl.networks.augment import channels_last_floats
+from peer_rl.networks.mlp import ACTIVATIONS
 from peer_rl.settings.encoder import EncoderConfig
 
 
 class ConvEncoder(nn.Module):
-    """Convolutions with a ReLU after each, flattened. Reads uint8 frames, or floats in [0, 1]."""
+    """Convolutions with an activation after each, flattened. Reads uint8 frames, or floats in [0, 1]."""
 
-    def __init__(self, observation: tuple[int, ...], shape: EncoderConfig, rng: torch.Generator) -> None:
+    def __init__(
+        self, observation: tuple[int, ...], shape: EncoderConfig, rng: torch.Generator, activation: str = "relu"
+    ) -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation](inplace=True)
         self.shape = shape
         channels = (observation[0], *shape.channels)
         self.layers = nn.ModuleList(
@@ -34,7 +38,7 @@ class ConvEncoder(nn.Module):
         for layer, kernel, stride in zip(self.layers, self.shape.kernels, self.shape.strides, strict=True):
             if self.shape.padding == "same":
                 x = F.pad(x, _same(x.shape[-1], kernel, stride) + _same(x.shape[-2], kernel, stride))
-            x = F.relu(layer(x), inplace=True)
+            x = self.activation(layer(x))
         return x.flatten(1)
 
 

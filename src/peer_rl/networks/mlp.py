@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 from peer_rl.settings.networks import ActorConfig, CriticConfig
 
+ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU}
+
 Shape = ActorConfig | CriticConfig
 """Hidden layers and initial weights."""
 

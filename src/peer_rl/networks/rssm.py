@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peer_rl.networks.mlp import linear
+from peer_rl.networks.mlp import ACTIVATIONS, linear
 from peer_rl.settings.networks import ActorConfig
 from peer_rl.settings.world_model import RSSMConfig
 
@@ -119,7 +119,7 @@ class NormalisedGRUCell(nn.Module):
     def __init__(self, inputs: int, units: int, rng: torch.Generator) -> None:
         super().__init__()
         self.gates = linear(inputs + units, 3 * units, GLOROT, rng)
-        self.norm = nn.LayerNorm(3 * units)
+        self.norm = nn.LayerNorm(3 * units, eps=1e-3)  # Keras's
 
     def forward(self, x: Tensor, h: Tensor) -> Tensor:
         """The next belief."""
@@ -149,7 +149,7 @@ class RSSM(nn.Module):
         self.latent = (Gaussian if config.latent == "gaussian" else Categorical)(config)
         self.belief = config.belief
         self.features = config.belief + self.latent.size
-        activation = nn.ReLU if config.activation == "relu" else nn.ELU
+        activation = ACTIVATIONS[config.activation]
         hidden, outputs = config.hidden, self.latent.outputs
         self.before = nn.Sequential(linear(self.latent.size + actions, hidden, GLOROT, rng), activation())
         self.gru = _gru(config, rng)

@@ -5,6 +5,7 @@ One window's losses are computed here, for PlaNet, Dreamer and Dreamer-V2 alike;
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 from peer_rl.errors import ConfigError
 from peer_rl.networks.encoders import ConvEncoder, as_floats
-from peer_rl.networks.mlp import linear
+from peer_rl.networks.mlp import ACTIVATIONS, linear
 from peer_rl.networks.rssm import GLOROT, RSSM, State
 from peer_rl.replay.sequences import Sequences
 from peer_rl.settings.world_model import WorldModelConfig
@@ -38,23 +39,24 @@ class WorldModel(nn.Module):
     ) -> None:
         super().__init__()
         self.settings, self.actions, self.sees_frames = settings, actions, len(observation) == 3
-        units, layers = settings.units, settings.vector_layers
+        units, layers, activation = settings.units, settings.vector_layers, settings.rssm.activation
         if self.sees_frames:
-            convolutions = ConvEncoder(observation, settings.encoder, rng)
+            convolutions = ConvEncoder(observation, settings.encoder, rng, settings.convolution_activation)
             self.encoder: nn.Module = convolutions
             encoded = convolutions.features
         else:
-            self.encoder = head(observation[0], units, layers, units, rng)
-            encoded = units
+            self.encoder = nn.Sequential(*_hidden(observation[0], units, layers, rng, activation))
+            encoded = units if layers else observation[0]
         self.rssm = RSSM(encoded, actions, settings.rssm, rng)
         features = self.rssm.features
         self.decoder: nn.Module = (
-            FrameDecoder(features, observation, settings, rng)
+            FrameDecoder(features, observation, encoded, settings, rng)
             if self.sees_frames
-            else head(features, units, layers, observation[0], rng)
+            else head(features, units, layers, observation[0], rng, activation)
         )
-        self.reward_head = head(features, units, settings.reward_layers, 1, rng)
-        self.end_head = head(features, units, settings.reward_layers, 1, rng) if settings.predict_end else None
+        shape = (features, units, settings.reward_layers, 1, rng, activation)
+        self.reward_head = head(*shape)
+        self.end_head = head(*shape) if settings.predict_end else None
 
     def see(self, obs: Tensor, rng: torch.Generator) -> Tensor:
         """Observations as the model sees them, (*rows, ...): vectors as they are, frames in [-0.5, 0.5]."""
@@ -103,23 +105,24 @@ class WorldModel(nn.Module):
         rewards = rewards.tanh() if settings.tanh_rewards else rewards
         reward = _mean(0.5 * (self.reward(features) - rewards).square(), known)
         alive = torch.cat([torch.ones_like(batch.mask[:1]), (batch.discount > 0).float()])
-        kl = self._divergence(posteriors.statistics, priors.statistics, seen)
-        metrics = {"observation_loss": observation, "reward_loss": reward, "kl": kl}
-        loss = observation + settings.reward_weight * reward + settings.kl_weight * kl
+        kl_loss, kl = self._divergence(posteriors.statistics, priors.statistics, seen)
+        metrics = {"observation_loss": observation, "reward_loss": reward, "kl_loss": kl_loss, "kl": kl}
+        loss = observation + settings.reward_weight * reward + settings.kl_weight * kl_loss
         if self.end_head is not None:
             logits = self.end_head(features).squeeze(-1)
             metrics["end_loss"] = _mean(F.binary_cross_entropy_with_logits(logits, alive, reduction="none"), known)
             loss = loss + settings.end_weight * metrics["end_loss"]
         return ModelLoss(loss, {name: one.detach() for name, one in metrics.items()}, posteriors, seen * alive)
 
-    def _divergence(self, posterior: Tensor, prior: Tensor, seen: Tensor) -> Tensor:
-        """The KL beyond the free nats; its gradient is shared between the prior and the posterior."""
+    def _divergence(self, posterior: Tensor, prior: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """The KL less the free nats, whose gradient prior and posterior share, and the whole mean KL."""
         share, divergence = self.settings.kl_balance, self.rssm.latent.divergence
         if share == 0.5:
-            return self._beyond_free(divergence(posterior, prior), seen)
-        to_prior = self._beyond_free(divergence(posterior.detach(), prior), seen)
-        to_posterior = self._beyond_free(divergence(posterior, prior.detach()), seen)
-        return share * to_prior + (1 - share) * to_posterior
+            whole = divergence(posterior, prior)
+            return self._beyond_free(whole, seen), _mean(whole, seen)
+        to_prior, to_posterior = divergence(posterior.detach(), prior), divergence(posterior, prior.detach())
+        loss = share * self._beyond_free(to_prior, seen) + (1 - share) * self._beyond_free(to_posterior, seen)
+        return loss, _mean(to_prior, seen)
 
     def _beyond_free(self, divergence: Tensor, seen: Tensor) -> Tensor:
         free = self.settings.free_nats
@@ -133,24 +136,33 @@ def _mean(values: Tensor, weights: Tensor) -> Tensor:
     return (values * weights).sum() / weights.sum().clamp(min=1)
 
 
-def head(inputs: int, units: int, layers: int, outputs: int, rng: torch.Generator) -> nn.Sequential:
-    """Hidden layers with an ELU after each, and a linear one."""
-    found: list[nn.Module] = []
-    for _ in range(layers):
-        found += [linear(inputs, units, GLOROT, rng), nn.ELU()]
-        inputs = units
-    return nn.Sequential(*found, linear(inputs, outputs, GLOROT, rng))
+def head(
+    inputs: int, units: int, layers: int, outputs: int, rng: torch.Generator, activation: str = "elu"
+) -> nn.Sequential:
+    """Hidden layers with an activation after each, and a linear one."""
+    hidden = _hidden(inputs, units, layers, rng, activation)
+    return nn.Sequential(*hidden, linear(units if layers else inputs, outputs, GLOROT, rng))
+
+
+def _hidden(inputs: int, units: int, layers: int, rng: torch.Generator, activation: str) -> list[nn.Module]:
+    sizes = pairwise([inputs, *[units] * layers])
+    return [one for size in sizes for one in (linear(*size, GLOROT, rng), ACTIVATIONS[activation]())]
 
 
 class FrameDecoder(nn.Module):
-    """A linear layer, then transposed convolutions with stride 2 and a ReLU after all but the last; centre-cropped."""
+    """A linear layer as wide as the encoder's output, then transposed convolutions with stride 2; centre-cropped."""
 
     def __init__(
-        self, inputs: int, observation: tuple[int, ...], settings: WorldModelConfig, rng: torch.Generator
+        self,
+        inputs: int,
+        observation: tuple[int, ...],
+        encoded: int,
+        settings: WorldModelConfig,
+        rng: torch.Generator,
     ) -> None:
         super().__init__()
         self.sides = observation[1:]
-        channels = (settings.encoder.channels[-1], *settings.decoder_channels, observation[0])
+        self.activation = ACTIVATIONS[settings.convolution_activation]()
         largest = max(self.sides)
         self.base = next(base for base in range(1, largest + 2) if _grown(base, settings.decoder_kernels) >= largest)
         if _grown(self.base, settings.decoder_kernels) > 2 * largest:
@@ -158,6 +170,7 @@ class FrameDecoder(nn.Module):
                 f"frames of {self.sides[0]}x{self.sides[1]} are too small for the decoder, which gives at least "
                 f"{_grown(1, settings.decoder_kernels)}; make --decoder-kernels and --decoder-channels fewer"
             )
+        channels = (max(1, encoded // self.base**2), *settings.decoder_channels, observation[0])
         self.linear = linear(inputs, channels[0] * self.base**2, GLOROT, rng)
         self.layers = nn.ModuleList()
         for before, after, kernel in zip(channels[:-1], channels[1:], settings.decoder_kernels, strict=True):
@@ -170,7 +183,7 @@ class FrameDecoder(nn.Module):
         """(rows, D) -> (rows, C, H, W)."""
         x = self.linear(features).view(len(features), -1, self.base, self.base)
         for layer in self.layers[:-1]:
-            x = F.relu(layer(x))
+            x = self.activation(layer(x))
         frames: Tensor = self.layers[-1](x)
         top, left = ((frames.shape[-2 + axis] - side) // 2 for axis, side in enumerate(self.sides))
         return frames[..., top : top + self.sides[0], left : left + self.sides[1]]

@@ -192,13 +192,17 @@ def shares_of(grid: Grid) -> list[Share]:
     ]
 
 
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' * (count != 1)}"
+
+
 def _figure4(runs: Runs) -> Extra:
     rows, panels = [], []
     for grid in runs.grids:
         shares = shares_of(grid)
         for share in shares:
-            shown = f"{number(share.paper, 3)} ({share.paper_tasks} tasks)" if share.paper_tasks else "not in a table"
-            own = f"{number(share.ours, 3)} ({share.our_tasks} tasks)" if share.our_tasks else "missing"
+            shown = f"{number(share.paper, 3)} ({_tasks(share.paper_tasks)})" if share.paper_tasks else "not in a table"
+            own = f"{number(share.ours, 3)} ({_tasks(share.our_tasks)})" if share.our_tasks else "missing"
             rows.append([share.label, grid.budget.title, shown, own])
         heights = {"paper": [share.paper for share in shares], "ours": [share.ours for share in shares]}
         if (grid.budget.published and grid.budget.counts) or any(share.our_tasks for share in shares):
@@ -229,8 +233,8 @@ def _beta_study(runs: Runs) -> Extra:
             "beta 0" if label == "CURL" else label: [shares.get(task, {}).get(label, math.nan) for task in runs.tasks()]
             for label in labels
         }
-        names = [find_task(task).name for task in runs.tasks()]
-        panels.append(Bars(f"{grid.suite} {grid.budget.title}", names, heights))
+        names = [task.partition("/")[2] for task in runs.tasks()]
+        panels.append(Bars(f"Atari {grid.budget.title}", names, heights))
     caption = (
         "Mean score over that of the game's best beta above 0; a dash where there is no run or no score above zero."
     )

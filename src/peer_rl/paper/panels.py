@@ -20,6 +20,8 @@ from peer_rl.report.figures import STYLE, Drawing, draw_curves, finish, new_figu
 
 _COLUMNS = 4
 _FAINT = "#8a8f98"
+_CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.2}
+"""Behind a bar's number, so that no line crosses it."""
 _PAPER, _OURS = "#b9c4d0", COLOURS[0]
 
 
@@ -89,7 +91,7 @@ def draw_bars(panels: Sequence[Bars], *, y: str, line: float | None = None, ramp
             axes.set_title(plain(panel.title, 110))
             axes.set_ylabel(y)
             if line is not None:
-                axes.axhline(line, color="#333", linestyle=":", linewidth=1.2)
+                axes.axhline(line, color="#333", linestyle=":", linewidth=1.2, zorder=0.9)
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 8))
         return finish(figure)
@@ -102,6 +104,7 @@ def _draw_group(axes: Axes, panel: Bars, *, ramp: bool) -> None:
     tallest = max((value for row in panel.heights.values() for value in row if math.isfinite(value)), default=1.0)
     axes.set_ylim(0, max(tallest, 0.1) * 1.14)
     axes.set_xlim(-0.6, len(panel.names) - 0.4)
+    look: dict[str, Any] = {"fontsize": 7} if ramp else {"fontsize": 8, "bbox": _CLEAR}
     for index, (label, row) in enumerate(panel.heights.items()):
         offset = (index - (count - 1) / 2) * width
         places = [place + offset for place in range(len(row))]
@@ -109,7 +112,7 @@ def _draw_group(axes: Axes, panel: Bars, *, ramp: bool) -> None:
         for x, height in zip(places, row, strict=True):
             if math.isfinite(height):
                 text = f"{height:.1f}" if ramp else f"{height:.2f}"
-                axes.annotate(text, (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+                axes.annotate(text, (x, height), (0, 4), textcoords="offset points", ha="center", **look)
             elif not ramp:
                 _note(axes, x, "no number" if label == "paper" else "not run", rotation=90)
     for place in range(len(panel.names)) if ramp else ():

@@ -55,7 +55,12 @@ def draw_suite(table: SuiteTable) -> Drawing:
             axes.set_axis_off()
         for axes, (task, frame) in zip(grid.flat, frames.items(), strict=False):
             axes.imshow(frame)
-            axes.set_title(find_task(task).name.partition("/")[2], fontsize=9, fontweight="normal", loc="center")
+            axes.set_title(
+                find_task(task).name.partition("/")[2],
+                fontsize=9 if columns < 8 else 7,
+                fontweight="normal",
+                loc="center",
+            )
         return finish(figure)
 
 

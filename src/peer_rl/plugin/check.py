@@ -100,9 +100,12 @@ class CriticCheck:
         if not self.has_gradient:
             yield "gradient:  phi depends on no weight of the critic (detached?), so PEER has nothing to act on"
         yield f"PEER:      {self._verdict()}"
-        call = "CosinePEER()(tap.phi, target_tap.phi)" if self.signed else "peer_loss(tap.phi, target_tap.phi)"
-        yield "use:       tap, target_tap = RepresentationTap(critic), RepresentationTap(critic_target)"
-        yield f"           critic_loss = td_loss + {call}"
+        if self.is_linear and self.has_gradient:
+            call = "CosinePEER()(tap.phi, target_tap.phi)" if self.signed else "peer_loss(tap.phi, target_tap.phi)"
+            head = "" if self.is_ensemble else ", head=..."
+            taps = f"RepresentationTap(critic{head}), RepresentationTap(critic_target{head})"
+            yield f"use:       tap, target_tap = {taps}"
+            yield f"           critic_loss = td_loss + {call}"
 
     def _verdict(self) -> str:
         if not self.has_gradient:

@@ -164,7 +164,7 @@ def _draw_panels(part: SubFigure, study: Study) -> None:
     steps.set_title("(d) Steps to reach $S_T$")
     steps.axhline(SHORTEST, color="#333", linestyle=":", linewidth=1.4)
     _note(steps, SHORTEST, f"shortest path: {SHORTEST}")
-    steps.set_ylim(bottom=0)
+    steps.set_ylim(bottom=-SHORTEST)  # room for the note
     for axes in (cosine, difference, steps):
         axes.set_xlabel(STUDY_AXES[study.axis])
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))

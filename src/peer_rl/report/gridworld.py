@@ -191,16 +191,21 @@ def studies(groups: Sequence[Group]) -> list[Study]:
     for group in groups:
         if group.task == TASK and group.finished:
             key = (group.profile, group.config.encoding, group.budget)
-            found.setdefault(key, []).append(replace(group, label=_label(group.config)))
+            found.setdefault(key, []).append(replace(group, label=label_of(group.config)))
     return [_study(profile, encoding, members) for (profile, encoding, _), members in found.items()]
 
 
-def _label(config: AnyRunConfig) -> str:
+def label_of(config: AnyRunConfig) -> str:
     """The variant without what its whole study shares."""
     base, _ = defaults(config.agent, config.task, profile=config.profile)
     shared = {name: getattr(base, name) for name in ("encoding", "steps", "episodes", "protocol")}
     text = label(replace(config, **shared), several=False)
     return text.replace("critic.layer-normTrue", "LayerNorm critic").replace("weight-decay", "weight decay ")
+
+
+def place(config: AnyRunConfig) -> tuple[bool, bool, str, float]:
+    """The order of variants: PEER, its halves, then controls without a beta."""
+    return config.beta == 0, config.regularizer != "peer", config.regularizer, float(config.beta)
 
 
 def plain_group(groups: Sequence[Group]) -> Group | None:
@@ -226,7 +231,7 @@ def _with_baselines(groups: Sequence[Group], measure: Measure) -> list[Summary]:
 
 def _study(profile: str, encoding: str, members: list[Group]) -> Study:
     plain = plain_group(members)
-    groups = sorted(members, key=lambda one: one is not plain)
+    groups = sorted(members, key=lambda one: (one is not plain, place(one.config)))
     axis = "step" if groups[0].config.steps else "episode"
 
     curves = partial(log_curves, groups, "diagnostics", spread=half_std, x=axis)

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from peer_rl.report.figures import STYLE, finish, new_figure, plain
-from peer_rl.report.gridworld import CLAIMS, Claim, Study, plain_group
+from peer_rl.report.gridworld import CLAIMS, Claim, Study, label_of, plain_group
 from peer_rl.report.gridworld_tables import CONTROL_LEVEL, SHRINKING, TURNING
-from peer_rl.report.runs import Group
-from peer_rl.report.scores import Estimate, Summary, paired_difference
+from peer_rl.report.scores import Estimate, paired_difference
+from peer_rl.settings.run import AnyRunConfig
 
 _CLAIMED, _OPPOSITE, _OPEN = "#0072B2", "#D55E00", "#8a8f98"
 _MARKERS = {_CLAIMED: "o", _OPPOSITE: "s", _OPEN: "d"}
@@ -41,12 +41,11 @@ class Row:
     colour: str
 
 
-def short_name(group: Group) -> str:
+def short_name(config: AnyRunConfig) -> str:
     """What a variant is, without the words of the tables."""
-    config = group.config
     if config.beta:
         return f"{_NAMES.get(config.regularizer, config.regularizer)}, beta {config.beta:g}"
-    return group.label.rpartition(", ")[2]
+    return label_of(config).partition(", ")[2] or config.agent.upper()
 
 
 def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
@@ -55,7 +54,7 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
     summaries = next(one for one in study.summaries if one[0].measure == claim.measure)
     reference = next((one for one in summaries if plain_dqn and one.group.key == plain_dqn.key), None)
     rows = []
-    for one in sorted(summaries, key=_place):
+    for one in summaries:
         difference = paired_difference(one.values, reference.values) if reference else None
         if reference is None or one is reference or difference is None:
             continue
@@ -64,13 +63,8 @@ def rows_of(study: Study, claim: Claim, seeds: int) -> list[Row]:
         if difference.count >= seeds and decided:
             colour = _CLAIMED if difference.value * claim.sign > 0 else _OPPOSITE
         pairs = [one.values[seed] - reference.values[seed] for seed in sorted(one.values.keys() & reference.values)]
-        rows.append(Row(short_name(one.group), pairs, difference, colour))
+        rows.append(Row(short_name(one.group.config), pairs, difference, colour))
     return rows
-
-
-def _place(one: Summary) -> tuple[bool, bool, str, float]:
-    config = one.group.config
-    return config.beta == 0, config.regularizer != "peer", config.regularizer, float(config.beta)
 
 
 def draw_verdicts(studies: Sequence[Study], path: Path, seeds: int) -> None:

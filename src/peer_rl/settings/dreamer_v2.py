@@ -39,6 +39,7 @@ class DreamerV2Config(BehaviourConfig):
     for discrete actions."""
     least_action_std: Positive[float] = of(0.1, DREAMER_V2_CODE)
     """Smallest standard deviation of a continuous action."""
+    convolution_activation: Literal["relu", "elu"] = of("elu", DREAMER_V2_CODE)
     decoder_channels: tuple[int, ...] = of((192, 96, 48), DREAMER_V2_CODE)
     rssm: RSSMConfig = part(
         RSSMConfig(latent="categorical", variables=32, classes=32, activation="elu", normalised_gru=True),

@@ -35,7 +35,7 @@ class RSSMConfig(Checked):
     least_std: NotNegative[float] = of(0.1, PLANET_CODE)
     """Smallest standard deviation of a Gaussian state."""
     activation: Literal["relu", "elu"] = of("relu", PLANET_CODE)
-    """Activation of the layers before and after the GRU."""
+    """Activation of linear layers: before and after the GRU, in heads, and around state vectors."""
     normalised_gru: bool = of(False, PLANET_CODE)
     """A LayerNorm over all three gates, and an update gate that starts nearly closed (Dreamer-V2)."""
 
@@ -72,8 +72,10 @@ class WorldModelConfig(Checked):
     """Units of the hidden layers of every head, and of a state vector's encoder and decoder."""
     reward_layers: Positive[int] = of(3, PLANET_CODE)
     """Hidden layers of the reward's and the end's head."""
-    vector_layers: NotNegative[int] = of(2, "ours: the published models read frames")
+    vector_layers: NotNegative[int] = of(4, DREAMER_V2_CODE + ", on state vectors")
     """Hidden layers of a state vector's encoder and decoder."""
+    convolution_activation: Literal["relu", "elu"] = of("relu", PLANET_CODE)
+    """Activation of convolutions, transposed ones too."""
     decoder_channels: tuple[int, ...] = of((128, 64, 32), PLANET_CODE)
     """Filters of each transposed convolution but the last, which gives the frame."""
     decoder_kernels: tuple[int, ...] = of((5, 5, 6, 6), PLANET_CODE)

@@ -151,3 +151,14 @@ def test_the_speed_page_shows_how_fast_dmcontrol_renders():
 
 def _ends(interval: dict[str, float]) -> str:
     return f"{100 * interval['low']:+.1f}, {100 * interval['high']:+.1f}"
+
+
+def test_the_page_of_the_guarantees_shows_what_the_attack_found():
+    """And it is what was asked: so many cases of each kind, and no failure."""
+    found = json.loads((ROOT / "benchmarks" / "results" / "attack.json").read_text())
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    for kind, row in found.items():
+        assert f"| {kind} | {row['about']} | {row['cases']:,} | {row['commands']:,} | {row['failed']} |" in page
+        assert (row["failed"], row["failures"]) == (0, [])
+    asked = {"kills": 200, "inputs": 1000, "damaged": 500, "crafted": 300}
+    assert {kind: row["cases"] >= asked[kind] for kind, row in found.items()} == dict.fromkeys(asked, True)

@@ -151,7 +151,7 @@ class TestStoppedRuns:
         finished = read_json(path / "status.json")
         (path / "status.json").write_text('{"state": "running"}')
         tiny_run("trpo", tmp_path)
-        assert read_json(path / "status.json") == finished | {"last_return": None}
+        assert read_json(path / "status.json") == finished
 
 
 class TestBudgets:

@@ -73,3 +73,14 @@ def test_frames_that_are_scaled_already_are_refused(kind):
     numbers = np.arange(18).reshape(2, 3, 3)
     assert frames.encode(numbers).dtype == np.uint8
     np.testing.assert_array_equal(frames.encode(numbers.tolist()), numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("actions", [4]), ("action_start", "0"), ("observation_shape", 3), ("action_low", ["x"]), ("stack", 1.5)],
+)
+def test_a_stored_spec_has_the_types_that_were_written(name, value):
+    stored = {**spec(-1.0, 1.0).as_json(), name: value}
+    assert EnvSpec.from_json(spec(-1.0, 1.0).as_json()) == spec(-1.0, 1.0)
+    with pytest.raises(TypeError, match=name):
+        EnvSpec.from_json(stored)

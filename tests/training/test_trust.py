@@ -1,17 +1,16 @@
 """A run directory may come from anybody: training never follows a link, and believes no log that was changed."""
 
-import json
 import os
 import shutil
 
 import pytest
 from running import leavings, tiny_config, tiny_run
 
-from peer_rl.errors import CheckpointError, RunError
+from peer_rl.errors import CheckpointError, PeerError, RunError
 from peer_rl.launch.api import train
 from peer_rl.report.runs import read_run
 from peer_rl.training.checkpoint import Checkpoints
-from peer_rl.training.rundir import LOGS, RunDirectory, run_path
+from peer_rl.training.rundir import LOGS, RunDirectory, read_config, read_status, run_path
 
 SHORT = {"steps": 300, "learning.start_steps": 100, "protocol.eval_every": 100}
 
@@ -37,8 +36,7 @@ def again(path):
 def unfinish(path):
     """As if the run had been killed after its last checkpoint but one."""
     shutil.rmtree(path / "checkpoint" / f"{Checkpoints(path / 'checkpoint').steps()[-1]:012d}")
-    status = json.loads((path / "status.json").read_text())
-    (path / "status.json").write_text(json.dumps({**status, "state": "running"}))
+    (path / "status.json").unlink()
 
 
 NAMES = ["config.toml", "manifest.json", "status.json", "eval.jsonl", "timing.jsonl", ".status.json.new", ".lock"]
@@ -130,6 +128,33 @@ def test_a_finished_run_with_a_damaged_log_is_reported_as_damaged(run, log, harm
     record = read_run(run)
     assert not record.usable
     assert log in record.problem
+
+
+@pytest.mark.parametrize("name", ["config.toml", "manifest.json", "status.json"])
+def test_settings_manifest_and_status_of_a_finished_run_are_believed_only_as_written(run, name):
+    change_a_digit(run / name)
+    record = read_run(run)
+    assert record.problem
+    assert not record.usable
+    with pytest.raises(PeerError):
+        again(run)
+
+
+def test_a_manifest_changed_before_the_run_ends_stops_its_resume(run):
+    status = read_status(run)
+    unfinish(run)
+    with RunDirectory(run, read_config(run)) as directory:
+        directory.write_status("running", step=status["step"])
+    (run / "manifest.json").write_text((run / "manifest.json").read_text().replace("gymnasium", "gymnasion"))
+    with pytest.raises(RunError, match=r"manifest\.json was changed"):
+        again(run)
+
+
+def test_the_last_return_outlives_a_kill_before_the_last_status(run):
+    last = read_status(run)["last_return"]
+    (run / "status.json").unlink()
+    again(run)
+    assert read_status(run)["last_return"] == last is not None
 
 
 def change_a_digit(path):

@@ -89,9 +89,12 @@ def main() -> int:
     for kind, number in zip(options.kinds, cases, strict=True):
         found[kind] = attack(kind, number, seed=options.seed, workers=options.workers, only=options.only)
     print(table(found))
-    if options.out:
+    if options.out:  # kinds that were left out this time stay as they are
+        kept = json.loads(options.out.read_text()) if options.out.exists() else {}
         about = {"date": date.today().isoformat(), "seed": options.seed, "python": platform.python_version()}
-        options.out.write_text(json.dumps({**about, "kinds": found}, indent=1) + "\n")
+        found = {kind: {**about, **row} for kind, row in found.items()}
+        together = {kind: {**kept, **found}[kind] for kind in DEFAULTS if kind in {**kept, **found}}
+        options.out.write_text(json.dumps(together, indent=1) + "\n")
     return int(any(row["failed"] for row in found.values()))
 
 

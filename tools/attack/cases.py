@@ -68,7 +68,7 @@ class Outcome:
     def _ends_in_users_code(self) -> bool:
         """The last frame of the traceback is of a file that the case wrote."""
         frames = _FRAME.findall(self.errors)
-        return bool(frames) and "/work/" in frames[-1] and "site-packages" not in frames[-1]
+        return bool(frames) and bool(re.search(r"/attack-[^/]+/\w+/work/", frames[-1]))
 
 
 @dataclass

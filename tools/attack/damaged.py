@@ -112,6 +112,7 @@ def record_of(run: Path) -> dict[str, Any]:
     record = read_run(run)
     if isinstance(logs := record.status.get("logs"), dict):
         logs.pop("timing", None)  # wall-clock times
+    record.status.pop("sha256", None)  # which covers them
     numbers = {"rows": {log: rows for log, rows in record.rows.items() if log != "timing"}, "status": record.status}
     numbers |= {"config": as_dict(record.config) if record.config else None, "manifest": record.manifest}
     return {"usable": record.usable, "problem": record.problem, **json.loads(json.dumps(numbers))}

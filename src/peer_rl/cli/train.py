@@ -200,10 +200,10 @@ def _say_how_long(options: TrainOptions[Any]) -> None:
     if find_task(options.run.task).suite == "custom":
         return
     from peer_rl.launch.cost import expected_time
-    from peer_rl.training.rundir import read_json, run_path
+    from peer_rl.training.rundir import read_status, run_path
 
-    status = run_path(options.run, options.runs) / "status.json"
-    estimate = expected_time(options.run, begin=read_json(status)["step"] if status.exists() else 0)
+    step = read_status(run_path(options.run, options.runs)).get("step")
+    estimate = expected_time(options.run, begin=step if isinstance(step, int) else 0)
     if estimate:
         print(f"{options.run.agent} {options.run.task}: {estimate}", file=sys.stderr, flush=True)
 

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 
+from peer_rl.envs.checked import Checked
 from peer_rl.envs.headless import check_backend, choose_backend, draw_quickly
 from peer_rl.envs.pixels import StackedFrames, is_image
 from peer_rl.envs.simulators import check_installed, engine_of, quiet, settle
@@ -22,6 +23,7 @@ from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import Rendering, Task
 
 Env = gym.Env[Any, Any]
+_MOST_STATES = 1 << 20
 TIME_LIMIT = 10_000
 """Agent steps of an episode where neither the environment nor the user sets a limit."""
 
@@ -136,7 +138,7 @@ def _check_version(task: Task) -> None:
             raise ConfigError(f"task {task.name} names no version; did you mean gym/{full}?")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -148,33 +150,39 @@ def _factory(task: Task, render_mode: str | None) -> Env:
         )
     try:
         env = factory(render_mode=render_mode) if render_mode else factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"cannot make task {task.name}: {_reason(error)}") from error
     if not isinstance(env, gym.Env):
         raise ConfigError(f"{task.name} must return a gymnasium.Env, but returned {type(env).__name__}")
-    return env
+    return Checked(env, task.name)
 
 
 def _check_spaces(task: Task, env: Env) -> None:
-    action = env.action_space
-    for name, space in (("observation", env.observation_space), ("action", action)):
+    action = getattr(env, "action_space", None)
+    for name, space in (("observation", getattr(env, "observation_space", None)), ("action", action)):
         if not isinstance(space, spaces.Box | spaces.Discrete):
             kind = type(space).__name__
             raise ConfigError(
                 f"task {task.name} has a {kind} {name} space, but only Box and Discrete are supported; "
                 + ("wrap it (gymnasium.wrappers.FlattenObservation may do)" if name == "observation" else "wrap it")
             )
-    if isinstance(action, spaces.Box) and not (np.issubdtype(action.dtype, np.floating) and action.is_bounded()):
-        raise ConfigError(
-            f"task {task.name} has the action space {action}, but only Box of floats with finite bounds is "
-            "supported; give it some, or wrap it"
-        )
+        if isinstance(space, spaces.Box) and 0 in space.shape:
+            raise ConfigError(f"task {task.name} has an empty {name} space, {space}; give it at least one number")
+    if isinstance(action, spaces.Box):
+        finite = np.isfinite(action.low).all() and np.isfinite(action.high).all()
+        if not (np.issubdtype(action.dtype, np.floating) and finite and (action.low <= action.high).all()):
+            raise ConfigError(
+                f"task {task.name} has the action space {action}, but only Box of floats with finite bounds is "
+                "supported, the lower ones first; give it some, or wrap it"
+            )
 
 
 def spec_of(env: Env) -> EnvSpec:
     """The spec of an environment."""
     seen, acted = env.observation_space, env.action_space
     integer = isinstance(env, IntegerState)
+    if isinstance(seen, spaces.Discrete) and not integer and seen.n > _MOST_STATES:
+        raise ConfigError(f"{seen.n} states are too many for a vector with one unit each; take --encoding integer")
     one_hot = int(seen.n) if isinstance(seen, spaces.Discrete) and not integer else 0
     shape = (one_hot or 1,) if isinstance(seen, spaces.Discrete) else tuple(int(size) for size in seen.shape or ())
     as_pixels = isinstance(seen, spaces.Box) and seen.dtype == np.uint8 and len(shape) == 3

@@ -48,9 +48,15 @@ class EnvSpec:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnvSpec:
-        """The inverse of ``as_json``."""
-        fields: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
-        return cls(**fields)
+        """The inverse of ``as_json``; TypeError for what it does not write."""
+        values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
+        for name, value in values.items():
+            kind = str(cls.__annotations__.get(name))
+            parts = value if isinstance(value, tuple) else (value,)
+            fits = all(type(part).__name__ in kind or (type(part) is int and "float" in kind) for part in parts)
+            if not fits or isinstance(value, tuple) != kind.startswith("tuple"):
+                raise TypeError(f"{name} is {str(value)[:50]}")
+        return cls(**values)
 
     @property
     def is_image(self) -> bool:
@@ -69,7 +75,14 @@ class EnvSpec:
 
     def encode(self, observation: Any) -> Array:
         """An observation as the environment gives it, or a batch of them, as the agent reads it."""
-        array = np.asarray(observation)
+        try:
+            return self._encode(np.asarray(observation))
+        except (ValueError, TypeError, OverflowError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"obs must be an array of numbers, but is not: {error}") from error
+
+    def _encode(self, array: Array) -> Array:
         if self.one_hot and array.dtype.kind in "iu":
             units = np.arange(self.one_hot_start, self.one_hot_start + self.one_hot)
             one_hot: Array = np.equal(array[..., None], units).astype(self.observation_dtype)

@@ -30,7 +30,7 @@ from peer_rl.training.loggers import Mirror
 from peer_rl.training.loop import Trainer
 from peer_rl.training.process import keep_freed_memory, processor
 from peer_rl.training.recorder import Progress
-from peer_rl.training.rundir import RunDirectory, read_config, read_json, run_path
+from peer_rl.training.rundir import RunDirectory, check_files, read_config, read_json, read_status, run_path
 
 
 def resolve_device(name: str) -> str:
@@ -175,6 +175,7 @@ class Policy:
             wait = "for its first minute to pass" if find_agent(self.config.agent).resumes else "until it is finished"
             raise RunError(f"{path} has no checkpoint yet; train it first, or wait {wait}")
         self.step = steps[-1]
+        check_files(path, read_status(path))
         checkpoint = read_checkpoint(path / "checkpoint" / f"{self.step:012d}")
         try:
             self.spec = EnvSpec.from_json(read_json(path / "manifest.json")["spec"])
@@ -186,7 +187,7 @@ class Policy:
         try:
             self.agent = _policy_of(plain, self.spec, torch.device(self.config.device))
             self.agent.load_state_dict(checkpoint.components["agent"])
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuntimeError, MemoryError) as error:
             reason = " ".join(str(error).split())
             raise RunError(f"{path} cannot be loaded: manifest, config and checkpoint do not fit ({reason})") from error
         self.frames_per_step = task_of(self.config).action_repeat

@@ -13,7 +13,7 @@ from peer_rl.errors import ConfigError, PeerError, RunError
 from peer_rl.launch.child import STARTED
 from peer_rl.settings import as_dict
 from peer_rl.settings.run import AnyRunConfig
-from peer_rl.training.rundir import command_of, read_config, read_json, run_path
+from peer_rl.training.rundir import command_of, read_config, read_status, run_path
 
 _LOG_TAIL = 16384
 _LONGEST_COMPLAINT = 500
@@ -78,7 +78,7 @@ class Job:
 
     def status(self) -> dict[str, Any]:
         """The run's own status.json; empty before its first second."""
-        return read_json(self.path / "status.json") if (self.path / "status.json").exists() else {}
+        return read_status(self.path)
 
     def begun(self) -> bool:
         """Whether the run has taken a step."""

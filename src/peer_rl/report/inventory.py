@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from peer_rl.errors import PeerError, RunError
 from peer_rl.report.runs import run_folders, state_of
 from peer_rl.training.files import open_regular, read_object
-from peer_rl.training.rundir import DRAFTS, FILES, read_config, read_json
+from peer_rl.training.rundir import DRAFTS, FILES, check_files, read_config, read_status
 
 _TAIL = 1 << 16
 """Bytes at the end of a log in which its last line is looked for."""
@@ -52,8 +52,8 @@ def _read(path: Path, runs: Path) -> Entry:
     status: dict[str, Any] = {}
     budget, score = "", None
     try:
-        if (path / "status.json").exists():
-            status = read_json(path / "status.json")
+        status = read_status(path)
+        check_files(path, status)
         config = read_config(path)
         budget = f"{config.steps}" if config.steps is not None else f"{config.episodes} episodes"
         score = _last_score(path / "eval.jsonl")

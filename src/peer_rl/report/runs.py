@@ -22,7 +22,7 @@ from peer_rl.settings.resolve import canonical
 from peer_rl.settings.run import AnyRunConfig
 from peer_rl.settings.tasks import find_task
 from peer_rl.training.files import read_json_lines
-from peer_rl.training.rundir import LOGS, SCHEMA, check_logs, read_config, read_json, run_path
+from peer_rl.training.rundir import LOGS, SCHEMA, check_files, check_logs, read_config, read_json, read_status, run_path
 from peer_rl.training.stopping import is_written
 from peer_rl.version import __version__
 
@@ -215,8 +215,8 @@ def _read_times(path: Path) -> list[Row]:
 def _read_logs(record: RunRecord) -> RunRecord:
     rows = {log: read_json_lines(record.path / f"{log}.jsonl") for log in LOGS}
     rows["timing"] = _read_times(record.path / "timing.jsonl")
-    status_path = record.path / "status.json"
-    status = _read_object(status_path) if status_path.exists() else {}
+    status = read_status(record.path)
+    check_files(record.path, status)
     if status.get("state") == "finished":
         check_logs(record.path, status)
     return replace(record, rows=rows, status=status, state=state_of(record.path, status))

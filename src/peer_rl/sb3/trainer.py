@@ -69,8 +69,10 @@ class OnPolicyTrainer:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self.env.close()
-        self.recorder.close(failed=problem[0] is not None)
+        try:
+            self.env.close()
+        finally:
+            self.recorder.close(failed=problem[0] is not None)
 
     def train(self) -> None:
         """Train until the budget is used up; a run that is finished already is left as it is."""
@@ -79,6 +81,7 @@ class OnPolicyTrainer:
             if self.run.state() != "finished":  # killed between the checkpoint and the last status
                 for name in _COUNTERS:
                     setattr(self.progress, name, checkpoint.components["loop"][name])
+                self.progress.last_return = checkpoint.components["loop"].get("last_return", math.nan)
                 self.recorder.write_status("finished")
             return
         self.run.write_manifest(self.spec.as_json(), again=True)
@@ -156,7 +159,7 @@ class OnPolicyTrainer:
         agent = self.agent.state_dict()
         if not all_finite(agent):
             raise self._stopped("a weight became NaN or infinite")
-        loop = {name: getattr(self.progress, name) for name in _COUNTERS}
+        loop = {name: getattr(self.progress, name) for name in (*_COUNTERS, "last_return")}
         components = {"agent": agent, "loop": loop, "replay": {}}
         self.run.checkpoints.save(self.progress.step, components, None, self.recorder.commit())
 

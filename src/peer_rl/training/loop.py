@@ -94,8 +94,10 @@ class Trainer:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self.env.close()
-        self.observers.close(failed=problem[0] is not None)
+        try:
+            self.env.close()
+        finally:
+            self.observers.close(failed=problem[0] is not None)
 
     def finished(self) -> bool:
         """Whether the budget, in steps or episodes, is spent."""

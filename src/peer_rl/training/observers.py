@@ -95,10 +95,11 @@ class Observers(Recorder):
     def state_dict(self) -> dict[str, Any]:
         """What was written last, and the metrics not yet written."""
         written = {"evaluated_at": self.evaluated_at, "inspected_at": self.diagnosed_at}
-        return {**written, "window": self.window.state_dict()}
+        return {**written, "last_return": self.progress.last_return, "window": self.window.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
         """The inverse of ``state_dict``; ``progress`` is already at the checkpoint's step."""
         self.evaluated_at, self.diagnosed_at = state["evaluated_at"], state["inspected_at"]
         self.window.load_state_dict(state["window"], device)
         self._first_step = self.progress.step
+        self.progress.last_return = state.get("last_return", math.nan)  # peer-rl 0.1 did not keep it

@@ -11,6 +11,7 @@ import os
 import platform
 import tomllib
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ SCHEMA = 1
 LOGS = ("metrics", "eval", "diagnostics")
 """Logs that a resumed run continues without a line lost or doubled."""
 FILES = ("config.toml", "manifest.json", "status.json", *(f"{log}.jsonl" for log in (*LOGS, "timing")))
+SEALED = ("config.toml", "manifest.json")
+"""Files of which status.json holds the checksums."""
 DRAFTS = (".config.toml.new", ".manifest.json.new", ".status.json.new", ".lock")
 _PACKAGES = ("peer-rl", "torch", "numpy", "gymnasium", "safetensors")
 
@@ -111,6 +114,32 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunError(f"{path.parent} is not a complete run directory: it has no {path.name}") from error
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
+
+
+def read_status(path: Path) -> dict[str, Any]:
+    """A run's status.json, which holds its own checksum; empty if there is none."""
+    file = path / "status.json"
+    status = read_json(file) if file.exists() else {}
+    if "sha256" in status and status["sha256"] != _checksum(status):
+        raise RunError(f"{file} was changed after the run wrote it; put the original back, or delete that file")
+    return status
+
+
+def _checksum(status: dict[str, Any]) -> str:
+    return sha256(json.dumps({**status, "sha256": ""}, sort_keys=True).encode()).hexdigest()
+
+
+def check_files(path: Path, status: dict[str, Any]) -> None:
+    """Refuse a config.toml or manifest.json other than the one of which status.json holds the checksum."""
+    for name, digest in _checked(path, status, "files").items():
+        if name in SEALED and digest != sha256(read_bytes(path / name)).hexdigest():
+            raise RunError(f"{path / name} was changed after the run wrote it; put the original back")
+
+
+def _checked(path: Path, status: dict[str, Any], part: str) -> dict[str, Any]:
+    if not isinstance(found := status.get(part, {}), dict):
+        raise RunError(f"{path / 'status.json'} is damaged: its {part} are no JSON object")
+    return found
 
 
 def check_places(path: Path) -> None:
@@ -184,6 +213,7 @@ class RunDirectory:
 
     def open(self, ring: Ring | None = None) -> Checkpoint | None:
         """Verify the newest checkpoint, cut the logs back to it and open them; ``ring`` gets the replay's rows."""
+        check_files(self.path, read_status(self.path))
         checkpoint = self.checkpoints.load(ring)
         if checkpoint is None and self.state() == "finished":
             raise RunError(f"{self.path} is finished but its checkpoint is gone; delete the folder to train it again")
@@ -213,6 +243,7 @@ class RunDirectory:
         path = self.path / "manifest.json"
         if path.exists() and not again:
             return
+        (self.path / "status.json").unlink(missing_ok=True)  # it holds the checksum of the one before
         from peer_rl.envs.simulators import MODULES, engine_of  # here: reading runs needs no Gymnasium
 
         task = task_of(self.config)
@@ -231,14 +262,17 @@ class RunDirectory:
 
     def state(self) -> str:
         """The state in status.json; empty if there is none."""
-        path = self.path / "status.json"
-        return str(read_json(path).get("state")) if path.exists() else ""
+        return str(read_status(self.path).get("state", ""))
 
     def write_status(self, state: str, **counters: Any) -> None:
-        """Where the run stands; once it is finished also the length and checksum of each log."""
+        """Where the run stands, and checksums: of its settings and manifest, and of each log once it is finished."""
         if state == "finished" and self.logs:
             counters["logs"] = {name: asdict(log.commit()) for name, log in self.logs.items()}
-        content = json.dumps({"state": state, **counters})
+        files = {
+            name: sha256(read_bytes(self.path / name)).hexdigest() for name in SEALED if (self.path / name).exists()
+        }
+        status = {"state": state, **counters, "files": files}
+        content = json.dumps({**status, "sha256": _checksum(status)})
         replace_file(self.path / "status.json", content.encode(), durable=state != "running")
 
     def stopped(self, step: int, what: str) -> RunError:
@@ -259,8 +293,7 @@ def _environment(task: Task, config: AnyRunConfig) -> str:
 
 def check_logs(path: Path, status: dict[str, Any]) -> None:
     """Refuse logs that differ from those of which a finished run's status.json holds the checksums."""
-    if not isinstance(logs := status.get("logs", {}), dict):
-        raise RunError(f"{path / 'status.json'} is damaged: its logs are no JSON object")
+    logs = _checked(path, status, "logs")
     for name in (name for name in (*LOGS, "timing") if name in logs):
         try:
             committed = Committed(int(logs[name]["length"]), str(logs[name]["sha256"]))

@@ -51,6 +51,7 @@ class ScriptDirectory(RunDirectory):
     def _check_config(self) -> None:
         config = self.path / "config.toml"
         if self.state() != "finished" and config.exists():
+            (self.path / "status.json").unlink(missing_ok=True)  # it holds the checksum of this config
             try:
                 same = as_dict(read_config(self.path)) == as_dict(self.config)
             except RunError:  # half written

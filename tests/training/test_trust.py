@@ -115,7 +115,7 @@ def test_a_changed_digit_before_the_checkpoint_is_noticed_on_resume(run, log):
 
 
 @pytest.mark.parametrize("log", [*LOGS, "timing"])
-@pytest.mark.parametrize("harm", ["change", "shorten", "delete"])
+@pytest.mark.parametrize("harm", ["change", "shorten", "repeat", "delete"])
 def test_a_finished_run_with_a_damaged_log_is_reported_as_damaged(run, log, harm):
     assert read_run(run).usable
     path = run / f"{log}.jsonl"
@@ -123,6 +123,8 @@ def test_a_finished_run_with_a_damaged_log_is_reported_as_damaged(run, log, harm
         change_a_digit(path)
     elif harm == "shorten":
         path.write_bytes(path.read_bytes()[:-3])
+    elif harm == "repeat":
+        path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
     else:
         path.unlink()
     record = read_run(run)
@@ -162,6 +164,14 @@ def change_a_digit(path):
     at = next(index for index in range(len(content) // 3, len(content)) if content[index : index + 1].isdigit())
     content[at] = ord("1") if content[at] != ord("1") else ord("2")
     path.write_bytes(content)
+
+
+def test_deep_lines_of_wall_clock_times_are_left_out(run):
+    status = read_status(run)
+    with RunDirectory(run, read_config(run)) as directory:
+        directory.write_status("stopped", step=status["step"])
+    (run / "timing.jsonl").write_bytes(b"[" * 100_000 + b"\n")
+    assert read_run(run).rows["timing"] == []
 
 
 def test_a_run_resumed_after_such_checks_ends_as_if_undisturbed(run, whole):

@@ -16,7 +16,9 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from io import StringIO
@@ -30,19 +32,20 @@ DEFAULTS = {"kills": 200, "inputs": 1000, "damaged": 500, "crafted": 300}
 SECONDS_BETWEEN_LINES = 15.0
 
 
-def attack(kind: str, cases: int, *, seed: int, workers: int, only: int | None = None) -> dict[str, Any]:
+def attack(kind: str, cases: int, *, seed: int, workers: int, only: Sequence[int] = ()) -> dict[str, Any]:
     """All cases of one kind."""
     module, began = importlib.import_module(f"attack.{kind}"), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="attack-") as scratch:
         base = Path(scratch) / "base"
         base.mkdir()
         module.prepare(base)
-        numbers = range(-(-cases // module.PER_CASE)) if only is None else [only]
+        numbers = only or range(-(-cases // module.PER_CASE))
         one = partial(run_case, kind, base, Path(scratch), seed)
         results: list[Result] = []
         with multiprocessing.get_context("fork").Pool(workers) as pool:
             said = time.monotonic()
             for number, result in zip(numbers, pool.imap(one, numbers), strict=True):
+                result = replace(result, failures=[one.replace(scratch, "") for one in result.failures])
                 results.append(result)
                 for failure in result.failures:
                     print(f"{kind} {number}: {result.what}: {failure}", flush=True)
@@ -50,15 +53,32 @@ def attack(kind: str, cases: int, *, seed: int, workers: int, only: int | None =
                     said = time.monotonic()
                     left = (said - began) / len(results) * (len(numbers) - len(results))
                     print(f"{kind}: {len(results)} of {len(numbers)}, {left / 60:.1f} minutes left", flush=True)
-    bad = [{"case": number, "what": result.what, "failures": result.failures} for number, result in enumerate(results)]
+    found = zip(numbers, results, strict=True)
+    bad = [{"case": number, "what": result.what, "failures": result.failures} for number, result in found]
     return {
         "cases": sum(result.cases for result in results),
         "commands": sum(result.commands for result in results),
         "failed": sum(bool(result.failures) for result in results),
         "failures": [one for one in bad if one["failures"]],
         "seconds": round(time.monotonic() - began),
+        "fixed": [],
         "about": module.SUMMARY,
+        "seed": seed,
+        "date": date.today().isoformat(),
+        "python": platform.python_version(),
     }
+
+
+def again(file: Path, workers: int) -> dict[str, dict[str, Any]]:
+    """Only the cases that failed by the JSON; those that pass now move to ``fixed``."""
+    found: dict[str, dict[str, Any]] = json.loads(file.read_text())
+    for kind, row in found.items():
+        if numbers := [one["case"] for one in row["failures"]]:
+            now = attack(kind, 0, seed=row["seed"], workers=workers, only=numbers)
+            still = {one["case"] for one in now["failures"]}
+            row["fixed"] += [one for one in row["failures"] if one["case"] not in still]
+            row |= {"failures": now["failures"], "failed": now["failed"]}
+    return found
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
@@ -78,21 +98,20 @@ def main() -> int:
     parser.add_argument("--cases", nargs="+", type=int, help="one number for all kinds, or one for each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="cases at a time")
-    parser.add_argument("--only", type=int, help="only the case of this number")
+    parser.add_argument("--only", type=int, nargs="+", help="only the cases of these numbers")
+    parser.add_argument("--again", action="store_true", help="only the cases that failed by the JSON; fixed ones move")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     options = parser.parse_args()
     cases = options.cases or [DEFAULTS[kind] for kind in options.kinds]
     if len(cases) == 1:
         cases *= len(options.kinds)
     load()
-    found = {}
-    for kind, number in zip(options.kinds, cases, strict=True):
-        found[kind] = attack(kind, number, seed=options.seed, workers=options.workers, only=options.only)
+    found = again(options.out, options.workers) if options.again else {}
+    for kind, number in zip(options.kinds, cases, strict=True) if not options.again else ():
+        found[kind] = attack(kind, number, seed=options.seed, workers=options.workers, only=options.only or [])
     print(table(found))
     if options.out:  # kinds that were left out this time stay as they are
         kept = json.loads(options.out.read_text()) if options.out.exists() else {}
-        about = {"date": date.today().isoformat(), "seed": options.seed, "python": platform.python_version()}
-        found = {kind: {**about, **row} for kind, row in found.items()}
         together = {kind: {**kept, **found}[kind] for kind in DEFAULTS if kind in {**kept, **found}}
         options.out.write_text(json.dumps(together, indent=1) + "\n")
     return int(any(row["failed"] for row in found.values()))

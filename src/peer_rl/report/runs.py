@@ -205,7 +205,7 @@ def _read_times(path: Path) -> list[Row]:
     for line in path.read_bytes().split(b"\n") if path.is_file() else []:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             rows.append(row)

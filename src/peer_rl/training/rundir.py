@@ -299,7 +299,10 @@ def check_logs(path: Path, status: dict[str, Any]) -> None:
             committed = Committed(int(logs[name]["length"]), str(logs[name]["sha256"]))
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(f"{path / 'status.json'} is damaged: it does not say how long {name}.jsonl is") from error
-        committed.check(path / f"{name}.jsonl")
+        log = path / f"{name}.jsonl"
+        committed.check(log)
+        if _size(log) > committed.length:
+            raise RunError(f"{log} has lines that were added after the run ended; its training command removes them")
 
 
 def _identity(path: Path) -> tuple[int, int]:

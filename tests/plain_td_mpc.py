@@ -57,7 +57,8 @@ class PlainTDMPC:
         if noise is None:
             return action
         clip = self.settings.smoothing_clip
-        return (action + (self.settings.smoothing_noise * noise).clamp(-clip, clip)).clamp(-1 + 1e-6, 1 - 1e-6)
+        noisy = action + (self.settings.smoothing_noise * noise).clamp(-clip, clip)
+        return noisy - noisy.detach() + noisy.detach().clamp(-1 + 1e-6, 1 - 1e-6)
 
     def values(self, z: Tensor, action: Tensor) -> list[Tensor]:
         return [one_head(z, action, self.weights, head, "critic.")[0] for head in range(2)]

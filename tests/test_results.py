@@ -10,7 +10,8 @@ import pytest
 
 from peer_rl.launch.sweep import read_sweep
 from peer_rl.paper.published import score_table
-from peer_rl.report.gridworld import COSINE, MEASURES, STEPS, Study, studies
+from peer_rl.report.gridworld import COSINE, GREEDY, MEASURES, STEPS, Study, studies
+from peer_rl.report.gridworld_tables import mechanism
 from peer_rl.report.runs import find_runs, group_runs
 from peer_rl.report.scores import Measure
 from peer_rl.training.files import read_json_lines
@@ -93,7 +94,7 @@ def test_the_grid_worlds_page_counts_the_runs_of_every_planned_variant(encoding)
 def test_peer_lowers_the_cosine_with_one_hots_and_raises_it_with_integers(gridworld, beta):
     for encoding, sign in (("one-hot", -1), ("integer", 1)):
         plain, peer = (values(gridworld[encoding], COSINE, one) for one in (0, beta))
-        assert len(plain.keys() & peer.keys()) >= 5
+        assert len(plain.keys() & peer.keys()) == 10
         assert sign * statistics.mean(peer[seed] - plain[seed] for seed in plain.keys() & peer.keys()) > 0
 
 
@@ -105,6 +106,15 @@ def test_a_large_beta_needs_fewer_steps_and_with_integers_far_fewer(gridworld):
     }
     assert means["one-hot", 1e-2] < means["one-hot", 0]
     assert means["integer", 1e-2] < 0.7 * means["integer", 0]
+
+
+def test_with_integers_the_effect_is_the_shrinking_and_not_peers_alone(gridworld):
+    assert mechanism(gridworld["integer"])[1e-2] == "the shrinking; not PEER's alone"
+
+
+def test_every_run_with_one_hots_finds_the_shortest_path(gridworld):
+    for beta in (0, 5e-4, 1e-2):
+        assert list(values(gridworld["one-hot"], GREEDY, beta).values()) == 10 * [7.0]
 
 
 @pytest.mark.parametrize("variant", ["dqn", "dqn+beta0"])

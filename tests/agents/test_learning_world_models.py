@@ -22,6 +22,7 @@ MODEL = {
     "settings.reward_layers": 1,
     "settings.vector_layers": 1,
     "settings.free_nats": 1.0,
+    "settings.kl_weight": 0.1,
     "settings.rssm.belief": 32,
     "settings.rssm.hidden": 32,
     "settings.rssm.variables": 4,

@@ -211,6 +211,18 @@ def test_a_terminating_step_stops_the_target_and_the_window():
     torch.testing.assert_close(agent.regularizer(one.features), agent.regularizer(other.features))
 
 
+def test_noisy_actions_beyond_1_stay_within_and_still_move_the_policy():
+    model = agent_with().model
+    z, noise = torch.zeros(3, 4), torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 0.0]])
+    action = model.act(z, noise)
+    assert action.detach()[:2, 0].tolist() == pytest.approx([1.0, -1.0], abs=2e-6)
+    assert (action.abs() <= 1).all()
+    action[:2, 0].sum().backward()
+    last = [parameter.grad for parameter in model.policy.parameters()][-1]
+    assert last[0] != 0
+    assert last[1] == 0
+
+
 def test_a_row_whose_loss_is_cut_off_has_no_gradient():
     batch = _single(batch_of())
     wild = batch.reward.clone()

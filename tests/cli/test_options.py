@@ -140,6 +140,7 @@ class TestConfig:
             ('agent = "dqn"', ["td3"], "is of the agent dqn, not td3"),
             ('agent = "dqn"\ntask = 3', [], "task must be a text"),
             ('agent = "dqn"\ntask = "gym/CartPole-v1"\ngama = 3', [], "unknown setting 'gama'"),
+            ('agent = "dqn"\ntask = "gym/CartPole-v1"\nlr = 3', [], "did you mean 'settings.learning_rate'?"),
             ('agent = "dqn"\ntask = "gym/CartPole-v1"', ["--profile", "smoke"], "leave one of them out"),
             ("agent = ", [], "is not TOML"),
         ],

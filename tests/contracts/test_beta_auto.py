@@ -87,6 +87,8 @@ def test_what_contradicts_itself_is_refused(changes, message):
         tiny_config("td3", **changes)
 
 
-def test_an_agent_without_a_td_target_takes_none():
-    with pytest.raises(ConfigError, match="ppo has no TD target"):
-        tiny_config("ppo", beta="auto")
+@pytest.mark.parametrize("agent", ["ppo", "planet", "dreamer-pixels", "dreamer-v2"])
+@pytest.mark.parametrize("beta", [5e-4, "auto"])
+def test_an_agent_without_a_td_target_takes_none(agent, beta):
+    with pytest.raises(ConfigError, match=f"{agent} has no TD target, so PEER does not apply; leave out --beta"):
+        tiny_config(agent, beta=beta)

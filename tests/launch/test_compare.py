@@ -282,6 +282,10 @@ WRONG = {
         "from sb3_models import *\ndef make(seed, beta): return tiny(STOCK['TD3'], seed=seed)",
         "takes no beta",
     ),
+    "a stock class that is given beta": (
+        "from stable_baselines3 import TD3\ndef make(seed, beta): return TD3('MlpPolicy', 'Pendulum-v1', beta=beta)",
+        "argument 'beta': import the class from peer_rl.integrations.sb3",
+    ),
     "beta not passed on": (
         "from sb3_models import *\ndef make(seed, beta): return tiny(OURS['TD3'], beta=0.1, seed=seed)",
         "pass beta on",

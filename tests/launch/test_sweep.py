@@ -105,6 +105,7 @@ def test_a_preset_reaches_the_run(tmp_path):
         ('agent = "dqn"', "name the tasks: tasks = [...]"),
         ('agent = "dqm"\ntask = "gridworld/paper"', "unknown agent 'dqm'; did you mean 'dqn'?"),
         ('agent = 3\ntask = "gridworld/paper"', "agent must be a name in quotation marks, but is 3"),
+        ('agent = "dqn"\ntask = "gridworld/paper"\nlr = 1e-3', "dqn has no option 'lr'; did you mean 'learning-rate'?"),
         ('agent = "dqn"\ntask = "gridworld/papr"', "unknown task 'gridworld/papr'; did you mean 'gridworld/paper'?"),
         (START + "beta = [-1]", "beta must be 0 or above, and finite, but is -1"),
         (START + 'beta = "much"', "setting beta must be float or 'auto', but is 'much'"),

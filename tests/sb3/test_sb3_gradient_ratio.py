@@ -61,6 +61,20 @@ def test_the_verdict_is_printed_at_the_end(capsys, tmp_path):
     assert quiet.verdict is None
 
 
+def test_the_verdict_names_the_regularizer():
+    def mine(phi, phi_next):
+        return (phi * phi_next).mean()
+
+    for chosen, name in (
+        ({"regularizer": mine, "beta": BETA}, "mine"),
+        ({"beta": "auto"}, "ConstrainedPEER"),
+        ({"regularizer": "cosine-peer", "beta": BETA}, "cosine-peer"),
+    ):
+        callback = RepresentationCallback(every=15, verbose=0)
+        tiny(TD3, **chosen).learn(40, callback=callback)
+        assert callback.verdict.startswith(f"{name}'s gradient is ")
+
+
 def test_the_verdict_orders_the_ratios():
     words = [gradient_verdict(ratio).partition(": ")[2] for ratio in (1e-4, 5e-3, 0.02, 0.2, 2.0)]
     assert len(set(words)) == 5

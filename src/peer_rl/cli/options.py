@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from peer_rl.cli.suggestions import suggest
 from peer_rl.errors import ConfigError
+from peer_rl.settings.suggestions import suggest
 
 Options = TypeVar("Options")
 _LARGEST = 1e15

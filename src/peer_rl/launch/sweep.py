@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from peer_rl.errors import ConfigError, PeerError, nearest
+from peer_rl.errors import ConfigError, PeerError
 from peer_rl.launch.jobs import Job, merge
 from peer_rl.settings import configure
 from peer_rl.settings.environment import with_frames
 from peer_rl.settings.fields import Checked, NotNegative, Positive, check_not_negative, check_positive
 from peer_rl.settings.resolve import canonical, defaults, option_types, takes_list, with_values
 from peer_rl.settings.run import AnyRunConfig
+from peer_rl.settings.suggestions import meant
 from peer_rl.training.rundir import flatten, read_toml
 
 _PLURALS = {
@@ -177,7 +178,7 @@ def _alternatives(name: str, value: Any, types: dict[str, Any], agent: str) -> l
     """The values that a sweep runs through; a single one where a list is one value, as for critic.hidden."""
     if name not in types:
         known = [*types, *_EXTRAS, *_PLURALS, "seeds"]
-        raise ConfigError(f"{agent} has no option {name!r}{nearest(name, known)}")
+        raise ConfigError(f"{agent} has no option {name!r}{meant(name, known)}")
     values = _listed(name, value)
     if takes_list(types[name]) and not any(isinstance(item, list) for item in values):
         return [values]

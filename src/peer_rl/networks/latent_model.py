@@ -47,7 +47,10 @@ class LatentModel(nn.Module):
     def act(self, z: Tensor, noise: Tensor | None = None) -> Tensor:
         """pi(z), in [-1, 1]; with ``noise``, pi(z) + noise."""
         action = torch.tanh(self.policy(z))
-        return action if noise is None else (action + noise).clamp(-_EDGE, _EDGE)
+        if noise is None:
+            return action
+        noisy = action + noise
+        return noisy + (noisy.clamp(-_EDGE, _EDGE) - noisy).detach()  # straight-through: J moves saturated actions too
 
     def follow_policy(self, z: Tensor, noise: Iterable[Tensor]) -> Tensor:
         """What the policy does from z (d,) on, with the noise of each step, (P, A): actions (H, P, A)."""

@@ -29,7 +29,7 @@ with from_extra("sb3", "peer_rl.integrations.sb3"):
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from peer_rl.sb3.callback import RepresentationCallback, representation
-from peer_rl.sb3.hooks import CriticPasses, adapts, critic_and_target, last_layers
+from peer_rl.sb3.hooks import NOT_IN_ZIP, CriticPasses, adapts, critic_and_target, last_layers
 
 __all__ = [
     "DQN",
@@ -46,7 +46,6 @@ __all__ = [
 BetaLike = float | str | Callable[[float], float] | None
 RegularizerLike = str | Regularizer | type[Regularizer] | Callable[[Tensor, Tensor], Tensor]
 
-_NOT_IN_ZIP = "not in the zip: "
 _NO_TARGET = {"A2C", "ARS", "CrossQ", "MaskablePPO", "PPO", "RecurrentPPO", "TRPO"}
 
 
@@ -186,8 +185,8 @@ def _weigh(regularizer: Regularizer, beta: float) -> None:
 
 def _choose(given: RegularizerLike) -> tuple[Regularizer, str]:
     """The regularizer, and the name that a zip keeps."""
-    if isinstance(given, str) and given.startswith(_NOT_IN_ZIP):
-        name = given.removeprefix(_NOT_IN_ZIP)
+    if isinstance(given, str) and given.startswith(NOT_IN_ZIP):
+        name = given.removeprefix(NOT_IN_ZIP)
         raise ConfigError(
             f"the zip does not contain your own regularizer {name}: pass it again, load(..., regularizer={name})"
         )
@@ -216,6 +215,6 @@ def _make(given: RegularizerLike) -> tuple[Regularizer, str]:
             raise ValueError(f"regularizer must be a name, a Regularizer or a function, not the class {given.__name__}")
         found = given(DEFAULT_BETA)
     else:
-        return wrap(given), _NOT_IN_ZIP + getattr(given, "__name__", type(given).__name__)
+        return wrap(given), NOT_IN_ZIP + getattr(given, "__name__", type(given).__name__)
     kind = type(found)
-    return found, kind.name if NAMES.get(kind.name) is kind else _NOT_IN_ZIP + kind.__name__
+    return found, kind.name if NAMES.get(kind.name) is kind else NOT_IN_ZIP + kind.__name__

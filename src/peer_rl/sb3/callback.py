@@ -21,7 +21,7 @@ from peer_rl.plugin.diagnostics import Report, diagnose_features, gradient_verdi
 from peer_rl.plugin.layers import LayerHealth, layer_health
 from peer_rl.plugin.tap import RepresentationTap
 from peer_rl.rng import untouched_generators
-from peer_rl.sb3.hooks import critic_and_target, last_layers
+from peer_rl.sb3.hooks import NOT_IN_ZIP, critic_and_target, last_layers
 
 
 class RepresentationCallback(BaseCallback):
@@ -78,8 +78,9 @@ class RepresentationCallback(BaseCallback):
         """What the median gradient ratio of this training means; None if none was measured."""
         if not self.gradient_ratios:
             return None
-        name = str(getattr(self.model, "regularizer", "peer"))
-        return gradient_verdict(statistics.median(self.gradient_ratios), "PEER" if name == "peer" else name)
+        name = str(getattr(self.model, "regularizer", "peer")).removeprefix(NOT_IN_ZIP)
+        shown = {"peer": "PEER", "auto": "ConstrainedPEER"}.get(name, name)
+        return gradient_verdict(statistics.median(self.gradient_ratios), shown)
 
     def _ask(self) -> None:
         """Have the agent measure the gradient ratio in its next update."""

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from peer_rl.errors import ConfigError, RunError
 from peer_rl.plugin import PEER, Features, Regularizer, check_pair
 
+NOT_IN_ZIP = "not in the zip: "
+"""Precedes the name of a regularizer of the user's own."""
 _PAIRS = (("critic", "critic_target"), ("q_net", "q_net_target"), ("quantile_net", "quantile_net_target"))
 
 

@@ -58,7 +58,12 @@ def describe(model: Any) -> dict[str, str]:
 def _make(script: Script, config: AnyRunConfig) -> BaseAlgorithm:
     """The script's model; refuses one that does not use what it is given."""
     beta, control = float(config.beta), config.settings.control
-    model = script.call(config.seed, beta, regularizer=config.regularizer, control=control, steps=config.steps)
+    try:
+        model = script.call(config.seed, beta, regularizer=config.regularizer, control=control, steps=config.steps)
+    except TypeError as error:
+        if "unexpected keyword argument 'beta'" not in str(error):
+            raise
+        raise ConfigError(f"{error}: import the class from peer_rl.integrations.sb3, where it takes beta") from error
     if not isinstance(model, BaseAlgorithm):
         raise ConfigError(
             f"{script.name} returned {type(model).__name__}, not a Stable-Baselines3 model; a function that trains by "

@@ -10,13 +10,14 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from peer_rl.errors import ConfigError, nearest
+from peer_rl.errors import ConfigError
 from peer_rl.settings.agents import find_agent
 from peer_rl.settings.beta import AUTO, check_weight, settle_beta
 from peer_rl.settings.custom import is_custom
 from peer_rl.settings.environment import check_environment, table_layer
 from peer_rl.settings.fields import origins_of
 from peer_rl.settings.run import AnyRunConfig, RunConfig
+from peer_rl.settings.suggestions import meant
 from peer_rl.settings.suites import (
     Frames,
     Layer,
@@ -104,7 +105,7 @@ def with_values(config: Any, changes: dict[str, Any], prefix: str = "") -> Any:
         name, _, rest = path.partition(".")
         if name not in annotations or (rest and not dataclasses.is_dataclass(getattr(config, name))):
             known = [prefix + setting for setting in as_dict(config)]
-            raise ConfigError(f"unknown setting {prefix + path!r}{nearest(prefix + path, known)}")
+            raise ConfigError(f"unknown setting {prefix + path!r}{meant(prefix + path, known)}")
         if rest:
             inner.setdefault(name, {})[rest] = value
         else:

@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Collection
 
+from peer_rl.errors import nearest
+
 _MEANINGS = {
     "adam-epsilon": "adam-eps optimizer-eps opt-eps",
     "batch-size": "bs batch minibatch-size mini-batch-size train-batch-size",
@@ -62,3 +64,10 @@ def suggest(option: str, known: Collection[str]) -> list[str]:
     found = [one for word in words for one in known if re.fullmatch(rf"(.*[.-])?{re.escape(word)}", one)]
     exact = [one for one in found if one in words or (dot and one.startswith(f"{section}."))]
     return [f"--{one}" for one in dict.fromkeys(exact or found)][:3]
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """``"; did you mean 'x'?"`` for a setting in a file, by meaning or by spelling, or an empty string."""
+    options = {one.replace("_", "-"): one for one in known}
+    found = suggest(name, options)
+    return f"; did you mean {options[found[0][2:]]!r}?" if found else nearest(name, known)

@@ -165,7 +165,8 @@ def put_a_number(dice: random.Random, run: Path, outside: Path) -> str:
 
 def put_a_value(dice: random.Random, run: Path, outside: Path) -> str:
     """Any value of a JSON file becomes one of another type, or is missing."""
-    name = dice.choice(["manifest.json", "status.json", "eval.jsonl", "metrics.jsonl"])
+    names = ("manifest.json", "status.json", "eval.jsonl", "metrics.jsonl")
+    name = dice.choice([name for name in names if (run / name).exists()])  # a run killed early has no status yet
     lines = (run / name).read_text().splitlines() if name.endswith("l") else [(run / name).read_text()]
     place = dice.randrange(len(lines))
     lines[place], where = _put(dice, lines[place])

@@ -69,10 +69,8 @@ class OnPolicyTrainer:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        try:
-            self.env.close()
-        finally:
-            self.recorder.close(failed=problem[0] is not None)
+        self.recorder.close(failed=problem[0] is not None)  # first: an environment may fail to close
+        self.env.close()
 
     def train(self) -> None:
         """Train until the budget is used up; a run that is finished already is left as it is."""

@@ -40,8 +40,7 @@ class Trainer:
         mirrors: Sequence[Mirror] = (),
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.config, self.run = config, run
-        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
+        self.config, self.run, self.checkpoint_seconds, self.stop = config, run, checkpoint_seconds, stop
         self.device = torch.device(config.device)
         self.env = env_of(config)
         self.spec = spec_of(self.env)
@@ -81,8 +80,9 @@ class Trainer:
         self.observers.begin()
         while not self.finished():
             self.play_episode()
-            stop = self.stop()
-            if (stop or time.monotonic() - self._saved >= self.checkpoint_seconds) and not self.finished():
+            if (
+                (stop := self.stop()) or time.monotonic() - self._saved >= self.checkpoint_seconds
+            ) and not self.finished():
                 self.save()
                 if stop:
                     raise KeyboardInterrupt
@@ -94,10 +94,8 @@ class Trainer:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        try:
-            self.env.close()
-        finally:
-            self.observers.close(failed=problem[0] is not None)
+        self.observers.close(failed=problem[0] is not None)  # first: an environment may fail to close
+        self.env.close()
 
     def finished(self) -> bool:
         """Whether the budget, in steps or episodes, is spent."""
@@ -106,8 +104,7 @@ class Trainer:
     def play_episode(self) -> None:
         """Play one episode and learn. Its environment seed depends only on the run's seed and the episode's number."""
         learning = self.config.learning
-        seed = episode_seed(self.config.seed, "environment", self.progress.episode)
-        observation, _ = self.env.reset(seed=seed)
+        observation, _ = self.env.reset(seed=episode_seed(self.config.seed, "environment", self.progress.episode))
         obs = self._see(observation)
         total, length, over = 0.0, 0, False
         while not over:
@@ -127,9 +124,9 @@ class Trainer:
             obs, total, length = next_obs, total + reward, length + 1
             self.progress.step += 1
             self.learn()
-            if self.finished() and not over:
-                return  # the budget ends inside an episode, which has no return
             if not over:
+                if self.finished():
+                    return  # the budget ends inside an episode, which has no return
                 self.observers.observe()
         if learning.update_after_episodes:
             self._update(length // learning.update_every * learning.updates)

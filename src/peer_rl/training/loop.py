@@ -80,9 +80,8 @@ class Trainer:
         self.observers.begin()
         while not self.finished():
             self.play_episode()
-            if (
-                (stop := self.stop()) or time.monotonic() - self._saved >= self.checkpoint_seconds
-            ) and not self.finished():
+            stop = self.stop()
+            if (stop or time.monotonic() - self._saved >= self.checkpoint_seconds) and not self.finished():
                 self.save()
                 if stop:
                     raise KeyboardInterrupt

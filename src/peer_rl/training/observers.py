@@ -66,8 +66,7 @@ class Observers(Recorder):
         self.report()
 
     def _log_window(self) -> None:
-        means = self.finite_means()
-        if means:
+        if means := self.finite_means():
             self.write("metrics", {"updates": self.progress.updates, **means})
             self.window.clear()
 

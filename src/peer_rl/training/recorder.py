@@ -93,6 +93,7 @@ class Recorder:
         """Start or resume at ``progress.step``."""
         self._begun = True
         self.progress.resumed_at = self.progress.step
+        self.write_status("running")  # at once: it holds the checksums of settings and manifest
         self.show(self.progress)
         for mirror in self.mirrors:
             mirror.open(self.run.path, self.config, self.progress.step)

@@ -2,8 +2,8 @@
 
     python tools/compare_commits.py OLD NEW [--agents td3 sac ...] [--resume td3 ...] [--jobs 2]
 
-Every agent trains a short run with the code of each commit: with PEER, and with beta 0. Logs, config (but for
-settings that NEW adds) and the final checkpoint must be bit-identical. For the agents of ``--resume``, a run of OLD is
+Every agent trains a short run with the code of each commit: with PEER, and with beta 0. Logs, config and the final
+checkpoint must be bit-identical, but for settings and values of the loop's state that NEW adds. For the agents of ``--resume``, a run of OLD is
 also killed halfway and continued by NEW; it must equal OLD's uninterrupted run. Exit code: 0 if all is identical, 1 if
 not, 2 if the input is wrong.
 """
@@ -11,6 +11,7 @@ not, 2 if the input is wrong.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
+_LOOP = "loop.safetensors"
 FILES = ("config.toml", "metrics.jsonl", "eval.jsonl", "diagnostics.jsonl")
 _OFTEN = "--eval-every 80 --eval-episodes 1 --diagnose-every 40 --log-every 20"
 _SHORT = {
@@ -107,6 +109,10 @@ def difference(one: Path, two: Path) -> str:
     configs = [tomllib.loads(files["config.toml"].decode()) for files in contents]
     if without_additions(*configs) == configs[0]:
         contents[1]["config.toml"] = contents[0]["config.toml"]
+    if all(_LOOP in files for files in contents):
+        before, after = (loop_state(files[_LOOP]) for files in contents)
+        if {path: after.get(path) for path in before} == before:
+            contents[1][_LOOP] = contents[0][_LOOP]
     names = [name for name in contents[0] | contents[1] if contents[0].get(name) != contents[1].get(name)]
     if not names:
         return ""
@@ -115,8 +121,19 @@ def difference(one: Path, two: Path) -> str:
     if names[0] not in FILES:
         return f"{', '.join(names)} differ from byte {at}"
     begin, line = max(old.rfind(b"\n", 0, at) + 1, at - 40), old.count(b"\n", 0, at) + 1
-    before, after = (text[begin : at + 30].decode(errors="replace") for text in (old, new))
-    return f"{', '.join(names)} differ; {names[0]} line {line}: {before!r} became {after!r}"
+    was, became = (text[begin : at + 30].decode(errors="replace") for text in (old, new))
+    return f"{', '.join(names)} differ; {names[0]} line {line}: {was!r} became {became!r}"
+
+
+def loop_state(content: bytes) -> dict[str, Any]:
+    """The values and arrays of a checkpoint's loop.safetensors by their path."""
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    values = {json.dumps(path): value for path, value in json.loads(header.pop("__metadata__")["values"])}
+    for path, array in header.items():
+        first, last = array["data_offsets"]
+        values[path] = (array["dtype"], array["shape"], content[begin + first : begin + last])
+    return values
 
 
 def without_additions(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

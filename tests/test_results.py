@@ -243,7 +243,7 @@ def test_peer_lowers_cosine_norm_and_drd_from_dmcontrols_frames():
         rows = read_json_lines(run / "diagnostics.jsonl")
         return statistics.mean(row[name] for row in rows[-(len(rows) // 5) :])
 
-    text = section("Cartpole swing-up, DMControl, from pixels")
+    text = section("Cartpole swing-up, DMControl")
     for peer, plain in DMC_PAIRS:
         for name in ("cosine", "feature_norm", "drd_head0"):
             assert all(late(a, name) < late(b, name) for a, b in zip(peer, plain, strict=True))

@@ -4,8 +4,8 @@
 
 Every agent trains a short run with the code of each commit: with PEER, and with beta 0. Logs, config and the final
 checkpoint must be bit-identical, but for settings and values of the loop's state that NEW adds. For the agents of
-``--resume``, a run of OLD is also killed halfway and continued by NEW; it must equal OLD's uninterrupted run. Exit code:
-0 if all is identical, 1 if not, 2 if the input is wrong.
+``--resume``, a run of OLD is also killed halfway and continued by NEW; it must equal OLD's uninterrupted run. Exit
+code: 0 if all is identical, 1 if not, 2 if the input is wrong.
 """
 
 from __future__ import annotations

@@ -267,7 +267,8 @@ def draw(text: str) -> None:
         with tempfile.TemporaryDirectory() as out:
             write_report(records(folder), Path(out), title="")
             for picture in Path(out).glob("learning-*.png"):
-                shutil.copy(picture, FIGURES / picture.name)
+                if picture.name in text:
+                    shutil.copy(picture, FIGURES / picture.name)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def draw_training(groups: Sequence[Group], path: Path) -> None:
             if count:
                 row[0].axhline(level, color="#333", linestyle=":", linewidth=1.4, label="random play")
             row[1].axhline(0.0, color="#333", linestyle=":", linewidth=1.0)
-            row[0].legend(loc="upper left", fontsize=8.5)
+            row[0].legend(loc="best", fontsize=8.5)
         figure.savefig(path, metadata={"Software": None})
 
 

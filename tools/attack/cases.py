@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,6 +143,7 @@ def _be_a_command(home: Path, call: Callable[[], int | None], die_at: int) -> No
         watch = Watch(tuple(os.path.realpath(place) for place in places), die_at)
         sys.addaudithook(watch)
         try:
+            warnings.resetwarnings()  # pytest makes them errors, in its forks too
             code = call() or 0
         except SystemExit as exit:
             code = exit.code if isinstance(exit.code, int) else int(exit.code is not None)
